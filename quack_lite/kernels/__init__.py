@@ -1,0 +1,1 @@
+"""The finished kernels, one file an operator: formula, kernel, host function."""

@@ -1,0 +1,142 @@
+"""The only seam between torch and CuTe: a host function is compiled once for a kind of argument, and called often.
+
+Sizes and strides are symbolic. A compiled function takes torch tensors, runs on torch's current stream and on the
+device the tensors are on.
+"""
+
+import contextlib
+import inspect
+import io
+import re
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+
+import cutlass
+import cutlass.cute as cute
+import torch
+from cutlass.cute.runtime import make_fake_stream, make_fake_tensor
+
+from quack_lite import facts
+
+DTYPES = {
+    torch.float32: cutlass.Float32,
+    torch.float16: cutlass.Float16,
+    torch.bfloat16: cutlass.BFloat16,
+    torch.int32: cutlass.Int32,
+    torch.int64: cutlass.Int64,
+}
+
+
+@dataclass(frozen=True)
+class Built:
+    """A compiled host function; call it with CUDA tensors."""
+
+    name: str
+    executor: object
+    remarks: str
+
+    def __call__(self, *tensors: torch.Tensor) -> None:
+        device = tensors[0].device
+        if device.type != "cuda":
+            raise ValueError(
+                f"{self.name} was called with a tensor on {device.type}; it runs on a GPU only: move the tensors to "
+                "'cuda', or read .ptx and .facts, which need no GPU"
+            )
+        if device.index == torch.cuda.current_device():
+            self.executor(*tensors)
+        else:
+            with torch.cuda.device(device):
+                self.executor(*tensors)
+
+    @property
+    def ptx(self) -> str:
+        """The PTX text of the kernels."""
+        return self.executor.__ptx__
+
+    @property
+    def ir(self) -> str | None:
+        """Host and kernel IR; None unless Python was started with CUTE_DSL_KEEP=ptx,ir."""
+        return self.executor.__mlir__
+
+    @cached_property
+    def facts(self) -> facts.Facts:
+        """What the compiler made."""
+        return facts.read(self.ptx, self.remarks, self.ir)
+
+
+def architecture() -> str:
+    """The GPU to compile for: this machine's own, or sm_90a (Hopper) where there is none."""
+    if not torch.cuda.is_available():
+        return "sm_90a"
+    major, minor = torch.cuda.get_device_capability()
+    return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
+
+
+def flat_tensor(dtype, n, vector: int):
+    """A stand-in for n contiguous elements: vectors of `vector` elements divide the address, but need not divide n."""
+    return make_fake_tensor(dtype, (n,), (1,), assumed_align=vector * dtype.width // 8)
+
+
+def matrix_tensor(dtype, shape, vector: int):
+    """A stand-in for rows of stride-1 elements: vectors of `vector` elements divide rows, row stride and address."""
+    align = vector * dtype.width // 8
+    return make_fake_tensor(dtype, shape, (cute.sym_int64(vector), 1), assumed_align=align)
+
+
+def compile_host(host, fakes, *constants, name: str | None = None) -> Built:
+    """Compiles a @cute.jit function of (tensors..., stream, constants...) for stand-ins of its tensors."""
+    remarks = io.StringIO()
+    stream = make_fake_stream(use_tvm_ffi_env_stream=True)
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(remarks):
+        executor = cute.compile(host, *fakes, stream, *constants, options=compile_options(folder))
+    return Built(name or host_name(host), executor, without_colours(remarks.getvalue()))
+
+
+def compile_options(folder: str) -> str:
+    """The DSL's options of every compilation; in `folder` it leaves its files."""
+    return f"--gpu-arch {architecture()} --keep-ptx --dump-dir {folder} --enable-tvm-ffi remarks{{ptx}}"
+
+
+def build(host, *examples: torch.Tensor, align: int = 16) -> Built:
+    """Compiles a @cute.jit function of (tensors..., stream) for tensors like the examples.
+
+    Of an example (on any device, meta too) only dtype and number of dimensions count: every size and stride is left
+    open, but the last stride is 1. Every address is promised to be a multiple of `align` bytes.
+    Raises TypeError for a host function that is already compiled, or takes another number of arguments.
+    """
+    check_host(host, len(examples))
+    return compile_host(host, [stand_in(example, align) for example in examples])
+
+
+def stand_in(example: torch.Tensor, align: int):
+    """A fake tensor with the example's dtype and rank, and symbolic sizes and strides."""
+    if example.dtype not in DTYPES:
+        raise TypeError(f"a tensor of {example.dtype} was given; kernels here take {', '.join(map(str, DTYPES))}")
+    shape = tuple(cute.sym_int64() for _ in range(example.ndim))
+    stride = (*(cute.sym_int64() for _ in range(example.ndim - 1)), 1)
+    return make_fake_tensor(DTYPES[example.dtype], shape, stride, assumed_align=align)
+
+
+def check_host(host, tensors: int) -> None:
+    """TypeError with a sentence if `host` cannot be compiled for that many tensors and a stream."""
+    if isinstance(host, Built):
+        raise TypeError(f"{host.name} is compiled already: call it, or hand over the @cute.jit function itself")
+    if not callable(host):
+        raise TypeError(f"a {type(host).__name__} was given; hand over the @cute.jit function, uncompiled")
+    wanted = len(inspect.signature(host).parameters)
+    if wanted != tensors + 1:
+        raise TypeError(
+            f"{host_name(host)} takes {wanted} arguments; {tensors} tensors and a stream are handed to it: "
+            f"give it {tensors + 1} parameters, the last one the stream"
+        )
+
+
+def host_name(host) -> str:
+    """The name under which a host function was defined."""
+    return getattr(host, "__name__", type(host).__name__)
+
+
+def without_colours(text: str) -> str:
+    """The text without terminal colour codes."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
