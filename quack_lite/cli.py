@@ -1,0 +1,92 @@
+"""The command quack-lite: argument parsing only. Each command imports what it runs."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; 0 if all is well. A bad argument or a missing package is one line on stderr and exit code 2."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return arguments.run(arguments) or 0
+    except ModuleNotFoundError as error:
+        print(
+            f"quack-lite {arguments.command}: {error.name} is not installed here; `make lab` installs it.",
+            file=sys.stderr,
+        )
+    except ValueError as error:
+        print(f"quack-lite {arguments.command}: {error}", file=sys.stderr)
+    return 2
+
+
+def _doctor(arguments):
+    from quack_lite import doctor
+
+    return doctor.run(json=arguments.json)
+
+
+def _start(arguments):
+    from quack_lite import desk
+
+    return desk.start(arguments.number, browser=not arguments.no_browser)
+
+
+def _grade(arguments):
+    from quack_lite.grading import report
+
+    return report.grade(arguments.target, proofs=arguments.proofs, parked=arguments.parked)
+
+
+def _hint(arguments):
+    from quack_lite.grading import report
+
+    return report.hint(arguments.task)
+
+
+def _bench(arguments):
+    from quack_lite.bench import command
+
+    return command.run(arguments.operator, arguments.dtype)
+
+
+def _verify(arguments):
+    from quack_lite.evidence import verify
+
+    return verify.run(arguments.only, arguments.seconds)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="quack-lite", description="Memory-bound GPU kernels, a course.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name, run, about):
+        sub = commands.add_parser(name, help=about, description=about)
+        sub.set_defaults(run=run)
+        return sub
+
+    doctor = command("doctor", _doctor, "Say what this machine can do, and what to do where something is not right.")
+    doctor.add_argument("--json", action="store_true", help="the same as JSON")
+
+    start = command("start", _start, "Copy an exercise to work/ and open it in JupyterLab.")
+    start.add_argument("number", metavar="NN", help="the number of the exercise, as 05")
+    start.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+
+    grade = command("grade", _grade, "Grade the answers in work/.")
+    grade.add_argument(
+        "target", nargs="?", metavar="WHAT", help="an exercise (05), a task (tails.a) or a notebook; all without it"
+    )
+    grade.add_argument("--proofs", action="store_true", help="grade solutions, stubs and planted wrong answers instead")
+    grade.add_argument("--parked", action="store_true", help="only kernel tasks that wait for a GPU")
+
+    hint = command("hint", _hint, "Show the next hint of a task.")
+    hint.add_argument("task", metavar="TASK", help="the task's id, as tails.a")
+
+    bench = command("bench", _bench, "Measure an operator against the ceilings and its peers, and write a record.")
+    bench.add_argument("operator", metavar="OPERATOR", help="as softmax")
+    bench.add_argument("--dtype", default="bf16", help="bf16, fp16 or fp32 (bf16 unless given)")
+
+    verify = command("verify", _verify, "Run every kernel that has no receipt on this GPU, and write the receipts.")
+    verify.add_argument("--only", metavar="NAME", default="", help="kernels whose names contain this")
+    verify.add_argument("--seconds", type=float, default=480, help="stop by itself before these are over (480)")
+    return parser

@@ -1,0 +1,84 @@
+"""quack-lite: each command calls its function with what was typed; a bad argument is one line and no traceback."""
+
+import subprocess
+import sys
+import types
+
+import pytest
+
+from quack_lite import cli
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Replaces a module by one whose functions record their arguments and return 3."""
+    made = []
+
+    def replace(module, function):
+        def record(*args, **kwargs):
+            made.append((args, kwargs))
+            return 3
+
+        stand_in = types.ModuleType(module)
+        setattr(stand_in, function, record)
+        monkeypatch.setitem(sys.modules, module, stand_in)
+        package, _, name = module.rpartition(".")
+        holder = types.ModuleType(package) if package != "quack_lite" else sys.modules[package]
+        monkeypatch.setitem(sys.modules, package, holder)
+        monkeypatch.setattr(holder, name, stand_in, raising=False)
+        return made
+
+    return replace
+
+
+@pytest.mark.parametrize(
+    "typed, module, function, arguments",
+    [
+        ("doctor", "doctor", "run", ((), {"json": False})),
+        ("doctor --json", "doctor", "run", ((), {"json": True})),
+        ("start 05", "desk", "start", (("05",), {"browser": True})),
+        ("start 5 --no-browser", "desk", "start", (("5",), {"browser": False})),
+        ("grade", "grading.report", "grade", ((None,), {"proofs": False, "parked": False})),
+        ("grade 05", "grading.report", "grade", (("05",), {"proofs": False, "parked": False})),
+        ("grade --proofs", "grading.report", "grade", ((None,), {"proofs": True, "parked": False})),
+        ("grade --parked", "grading.report", "grade", ((None,), {"proofs": False, "parked": True})),
+        ("hint tails.a", "grading.report", "hint", (("tails.a",), {})),
+        ("bench softmax", "bench.command", "run", (("softmax", "bf16"), {})),
+        ("bench softmax --dtype fp32", "bench.command", "run", (("softmax", "fp32"), {})),
+        ("verify", "evidence.verify", "run", (("", 480), {})),
+        ("verify --only copy --seconds 60", "evidence.verify", "run", (("copy", 60), {})),
+    ],
+)
+def test_a_command_calls_its_function_and_returns_its_code(calls, typed, module, function, arguments):
+    made = calls(f"quack_lite.{module}", function)
+    assert cli.main(typed.split()) == 3
+    assert made == [arguments]
+
+
+@pytest.mark.parametrize(
+    "error, says",
+    [
+        (ValueError("there is no exercise '99'."), "quack-lite doctor: there is no exercise '99'.\n"),
+        (ModuleNotFoundError("x", name="torch"), "torch is not installed here; `make lab` installs it."),
+    ],
+)
+def test_an_error_is_one_line(monkeypatch, capsys, error, says):
+    def fail(**_):
+        raise error
+
+    monkeypatch.setattr("quack_lite.doctor.run", fail)
+    assert cli.main(["doctor"]) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("typed", ["", "fly", "start", "bench", "hint", "start 05 06"])
+def test_a_wrong_command_line_is_explained(capsys, typed):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(typed.split())
+    assert ended.value.code == 2
+    assert "usage: quack-lite" in capsys.readouterr().err
+
+
+def test_python_m_quack_lite_is_the_same_command():
+    done = subprocess.run([sys.executable, "-m", "quack_lite", "start", "99"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("quack-lite start: there is no exercise '99'.")

@@ -1,0 +1,99 @@
+"""desk: a learner's file is never overwritten, and the right page is opened."""
+
+import sys
+
+import nbformat
+import pytest
+
+from quack_lite import desk
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A course with lessons 03 and 05 and exercises 05 and 12."""
+    for name in (
+        "notebooks/05_two.ipynb",
+        "notebooks/03_one.ipynb",
+        "exercises/05_two.ipynb",
+        "exercises/12_far.ipynb",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        nbformat.write(nbformat.v4.new_notebook(), path)
+    return tmp_path
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """Collects what would have become a JupyterLab, instead of becoming one."""
+    calls = []
+    monkeypatch.setattr(desk.os, "execv", lambda program, command: calls.append(command))
+    monkeypatch.setattr(desk, "_running_lab", lambda page, root: None)
+    return calls
+
+
+def test_lay_out_copies_once_and_never_again(course):
+    assert [path.name for path in desk.lay_out(course)] == ["05_two.ipynb", "12_far.ipynb"]
+    (course / "work" / "05_two.ipynb").write_text("mine")
+    assert desk.lay_out(course) == []
+    assert (course / "work" / "05_two.ipynb").read_text() == "mine"
+
+
+@pytest.mark.parametrize("number", ["5", "05", "05_two", "05_two.ipynb"])
+def test_start_copies_the_exercise_and_opens_it(course, served, capsys, number):
+    desk.start(number, root=course)
+    assert (course / "work" / "05_two.ipynb").exists() and not (course / "work" / "12_far.ipynb").exists()
+    assert "work/05_two.ipynb: copied" in capsys.readouterr().out
+    assert "--LabApp.default_url=/lab/tree/work/05_two.ipynb" in served[0]
+
+
+def test_start_keeps_what_is_there_and_says_so(course, served, capsys):
+    desk.start("5", root=course)
+    (course / "work" / "05_two.ipynb").write_text("mine")
+    desk.start("5", root=course)
+    assert "already there, kept as it is" in capsys.readouterr().out
+    assert (course / "work" / "05_two.ipynb").read_text() == "mine"
+
+
+@pytest.mark.parametrize("number", ["7", "x", "", "-1"])
+def test_an_unknown_number_names_those_that_exist(course, number):
+    with pytest.raises(ValueError, match="Give the number of one of these: 05_two, 12_far"):
+        desk.start(number, root=course)
+
+
+def test_start_uses_a_lab_that_serves_this_folder(course, served, monkeypatch, capsys):
+    serverapp = pytest.importorskip("jupyter_server.serverapp")
+    servers = [
+        {"root_dir": "/nowhere", "url": "http://127.0.0.1:1/", "token": "a"},
+        {"root_dir": str(course), "url": "http://127.0.0.1:8889/", "token": "b"},
+    ]
+    monkeypatch.undo()
+    monkeypatch.setattr(serverapp, "list_running_servers", lambda: servers)
+    desk.start("5", browser=False, root=course)
+    assert "http://127.0.0.1:8889/lab/tree/work/05_two.ipynb?token=b" in capsys.readouterr().out
+
+
+def test_the_lowest_numbered_lesson_is_first(course, tmp_path):
+    assert desk.first_lesson(course).name == "03_one.ipynb"
+    with pytest.raises(ValueError, match="there is no lesson"):
+        desk.first_lesson(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("user", [0, 1000])
+def test_root_is_allowed_only_where_it_is_root(course, served, monkeypatch, user):
+    monkeypatch.setattr(desk.os, "geteuid", lambda: user)
+    desk.serve("notebooks/03_one.ipynb", ["--no-browser"], course)
+    (command,) = served
+    assert command[:3] == [sys.executable, "-m", "jupyterlab"] and command[-1] == "--no-browser"
+    assert "--ServerApp.ip=127.0.0.1" in command
+    assert ("--allow-root" in command) == (user == 0)
+    assert not any("token" in word for word in command)
+
+
+def test_trust_signs_the_courses_notebooks(course, monkeypatch, tmp_path):
+    from nbformat.sign import NotebookNotary
+
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "data"))
+    desk.trust(course)
+    notebook = nbformat.read(course / "notebooks" / "03_one.ipynb", as_version=4)
+    assert NotebookNotary().check_signature(notebook)
