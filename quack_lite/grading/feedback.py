@@ -1,0 +1,46 @@
+"""What a grader says: a Verdict, and GradeFailed for an answer that does not stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class GradeFailed(Exception):
+    """An answer failed at a gate. The message is one sentence: what is wrong and where to look."""
+
+    def __init__(self, sentence: str, gate: str = ""):
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.gate = gate
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython shows this instead of a traceback, which would show only the grader."""
+        where = f" ({self.gate})" if self.gate else ""
+        return [f"GradeFailed{where}: {self.sentence}"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The end of one answer's way through its task's gates.
+
+    status: "passed", "parked" (every gate of this machine passed, others wait for one that has more) or "failed".
+    gate: where it failed, or the first gate it is parked at.
+    sentence: what is wrong and where to look, or what it waits for.
+    seen: (gate, a few words) for each gate passed.
+    """
+
+    task: str
+    status: str
+    gate: str = ""
+    sentence: str = ""
+    seen: tuple[tuple[str, str], ...] = ()
+
+    def lines(self) -> list[str]:
+        """The verdict as a learner reads it; a failure's last line is its GradeFailed."""
+        ticks = [f"✓ {self.task} · {gate}: {words}" for gate, words in self.seen]
+        last = {
+            "passed": [f"✓ {self.task} passed"],
+            "parked": [f"{self.task} is parked at {self.gate}: {self.sentence}"],
+            "failed": [],
+        }
+        return ticks + last[self.status]

@@ -1,0 +1,47 @@
+"""Takes one answer through the gates of its task, in this process."""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from quack_lite.grading.feedback import GradeFailed, Verdict
+from quack_lite.grading.task import PLACE_NAMES, Submission, Task
+
+
+def judge(task: Task, answer: Any, here: Mapping[str, bool], source: str = "") -> Verdict:
+    """The verdict on `answer`. `here` says which places this machine has; `source` names the file of the answer."""
+    submission = Submission(answer, task.examples)
+    seen: list[tuple[str, str]] = []
+    for gate in task.gates:
+        if not here[gate.place]:
+            waits = f"it waits for {PLACE_NAMES[gate.place]} (there: quack-lite grade --parked)"
+            return Verdict(task.id, "parked", gate.name, waits, tuple(seen))
+        try:
+            seen.append((gate.name, gate.judge(submission)))
+        except GradeFailed as failure:
+            return Verdict(task.id, "failed", gate.name, failure.sentence, tuple(seen))
+        except Exception as error:
+            return Verdict(task.id, "failed", gate.name, explain(error, source), tuple(seen))
+    return Verdict(task.id, "passed", seen=tuple(seen))
+
+
+def explain(error: BaseException, source: str) -> str:
+    """One sentence on an error that the answer itself raised, with the answer's line that it came from."""
+    if isinstance(error, NotImplementedError):
+        return f"this is still the stub ({error}): write it where the NotImplementedError stands"
+    return f"your code raised {type(error).__name__}{_line_of(error, source)}: {_first_line(error)}"
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else "no message"
+
+
+def _line_of(error: BaseException, source: str) -> str:
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if source and frame.filename == source]
+    if not frames:
+        return ""
+    return f" at `{linecache.getline(source, frames[-1].lineno).strip()}`"

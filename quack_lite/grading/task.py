@@ -1,0 +1,56 @@
+"""What a task is: an id, gates in the order in which an answer meets them, hints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+PLACE_NAMES = {"model": "the Model", "compiler": "the Compiler", "gpu": "a GPU", "hopper": "a Hopper GPU"}
+
+
+class Submission:
+    """An answer on its way through the gates. A kernel is compiled once and every later gate uses that."""
+
+    def __init__(self, answer: Any, examples: Callable[[], tuple] | None = None):
+        self.answer = answer
+        self.examples = examples
+
+    @cached_property
+    def built(self):
+        """The compiled host function (launch.Built)."""
+        from quack_lite import launch
+
+        return launch.build(self.answer, *self.examples())
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One thing that an answer must stand.
+
+    place: "model", "compiler", "gpu" or "hopper", what the machine must have.
+    judge: called with the Submission; returns what it saw in a few words, or raises GradeFailed with one sentence.
+    """
+
+    name: str
+    place: str
+    judge: Callable[[Submission], str]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of kind N (numbers or layouts) or K (a kernel).
+
+    examples: for a kernel, makes one tensor an argument of the host function; only rank and dtype matter.
+    """
+
+    id: str
+    kind: str
+    gates: tuple[Gate, ...]
+    hints: tuple[str, str, str]
+    examples: Callable[[], tuple] | None = None
+
+    @property
+    def slug(self) -> str:
+        return self.id.partition(".")[0]

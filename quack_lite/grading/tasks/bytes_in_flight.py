@@ -1,0 +1,223 @@
+"""Exercise 05: how many bytes must be in flight, and a cast that keeps them there."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quack_lite.grading.feedback import GradeFailed
+from quack_lite.grading.kernel_gates import Cases, compiles, shape, values
+from quack_lite.grading.speed_gate import speed
+from quack_lite.grading.task import Gate, Submission, Task
+
+if TYPE_CHECKING:
+    import torch
+
+    from quack_lite.facts import Facts
+
+LOAD_BYTES = 16
+TOLERANCE = 0.01
+CAST_SHARE = 0.85  # of the copy ceiling
+CAST_ELEMENTS = 2**27 - 3  # 512 MB of float32
+CAST_TAIL = "look at the last vector, which may hold fewer elements than the others, and at the number of blocks"
+
+
+class Machine(NamedTuple):
+    """copy: GB/s, read and written.  latency: ns.  sms.  threads: resident on one SM."""
+
+    copy: float
+    latency: float
+    sms: int
+    threads: int
+
+
+MACHINES = (
+    Machine(4100.0, 780.0, 132, 2048),
+    Machine(1350.0, 560.0, 108, 2048),
+    Machine(930.0, 610.0, 128, 1536),
+    Machine(270.0, 640.0, 58, 1536),
+    Machine(7000.0, 900.0, 148, 256),
+)
+ELEMENT_BYTES = (1, 2, 4, 8)
+
+
+def bytes_needed(machine: Machine) -> float:
+    """Little's law for the reads of a copy, which are half of its bytes, on one SM."""
+    return machine.copy / 2 * machine.latency / machine.sms
+
+
+def loads_needed(machine: Machine) -> int:
+    """128-bit loads a thread, at least one."""
+    return math.ceil(bytes_needed(machine) / (LOAD_BYTES * machine.threads))
+
+
+def judge_numbers(submission: Submission) -> str:
+    """Tries (bytes_needed, loads_needed, naive_is_enough) on numbers other than those of the notebook."""
+    try:
+        of_bytes, of_loads, is_enough = submission.answer
+    except (TypeError, ValueError):
+        raise GradeFailed("hand over the three functions: (bytes_needed, loads_needed, naive_is_enough)") from None
+    for machine in MACHINES:
+        judge_bytes(of_bytes(machine.copy, machine.latency, machine.sms), machine)
+    for machine in MACHINES:
+        judge_loads(of_loads(*machine), machine)
+    for machine in MACHINES:
+        for size in ELEMENT_BYTES:
+            judge_naive(is_enough(*machine, size), machine, size)
+    return f"right on {len(MACHINES)} machines"
+
+
+def judge_bytes(given: Any, machine: Machine) -> None:
+    """Compares bytes_needed to within TOLERANCE, and names the slip where the factor gives it away."""
+    given = _number("bytes_needed", given)
+    ratio = given / bytes_needed(machine)
+    if _close(ratio, 1):
+        return
+    slips = {
+        2: "that is twice too much: a copy's GB/s count reads and writes, and only the reads are waited for",
+        machine.sms: "that is what the whole GPU needs: each SM has to hold its share only",
+        2 * machine.sms: "that is for the whole GPU and for reads and writes: take the reads, on one SM",
+        8: "that is in bits: GB/s are bytes already",
+        1 / 8: "that is divided by 8: GB/s are bytes already",
+        1e9: "that is 10^9 too much: a GB is 10^9 bytes, a ns is 10^-9 s, and the two cancel",
+        1e-9: "that is 10^9 too little: a GB is 10^9 bytes, a ns is 10^-9 s, and the two cancel",
+    }
+    for factor, sentence in slips.items():
+        if _close(ratio, factor):
+            raise GradeFailed(f"bytes_needed: {sentence}")
+    raise GradeFailed(
+        f"bytes_needed(copy={machine.copy:g}, latency={machine.latency:g}, sms={machine.sms}) gave {given:g}: Little's "
+        "law is bytes in flight = bytes a second times seconds, here for the reads of one SM"
+    )
+
+
+def judge_loads(given: Any, machine: Machine) -> None:
+    """Compares loads_needed exactly."""
+    given, wanted = _number("loads_needed", given), loads_needed(machine)
+    exact = bytes_needed(machine) / (LOAD_BYTES * machine.threads)
+    if given == wanted:
+        return
+    if given != int(given):
+        raise GradeFailed(f"loads_needed gave {given:g}: a thread makes a whole number of loads, so round up")
+    slips = {
+        math.floor(exact): "that leaves too few bytes in flight: round up, not down",
+        math.ceil(exact * machine.threads): "that is for all threads of the SM together: each of them makes its share",
+        math.ceil(exact / 8): "that takes a load for 128 bytes: it is 128 bits",
+    }
+    why = slips.get(int(given), "a 128-bit load brings 16 bytes, and every resident thread makes its share of them")
+    raise GradeFailed(f"loads_needed gave {given:g} for {machine.threads} threads: {why}")
+
+
+def judge_naive(given: Any, machine: Machine, size: int) -> None:
+    """Compares naive_is_enough."""
+    held = machine.threads * size
+    wanted = held >= bytes_needed(machine)
+    if type(given).__name__ not in ("bool", "bool_"):
+        raise GradeFailed(f"naive_is_enough gave {given!r}: it answers True or False")
+    if bool(given) != wanted:
+        raise GradeFailed(
+            f"naive_is_enough said {bool(given)} for {size}-byte elements and {machine.threads} threads: compare what "
+            "all resident threads of an SM hold, one element each, with what the SM needs"
+        )
+
+
+def _number(name: str, given: Any) -> float:
+    if isinstance(given, bool) or not hasattr(given, "__float__"):
+        raise GradeFailed(f"{name} returned {given!r}: it has to return a number")
+    number = float(given)
+    if not math.isfinite(number):
+        raise GradeFailed(f"{name} returned {number}: it has to return a finite number")
+    return number
+
+
+def _close(ratio: float, factor: float) -> bool:
+    return abs(ratio - factor) <= TOLERANCE * factor
+
+
+def cast_shape(facts: Facts) -> str:
+    """128-bit loads, 64- or 128-bit stores, and no spill; scalar accesses are allowed beside them, for the tail."""
+    loads, stores = max(facts.ld_global, default=0), max(facts.st_global, default=0)
+    if loads != 128:
+        raise GradeFailed(
+            f"the widest load has {loads} bits: take neighbours in one 128-bit load, 4 float32 of it, at an address "
+            "that the compiler knows to be a multiple of 16"
+        )
+    between = sorted(set(facts.ld_global) - {32, 128})
+    if between:
+        raise GradeFailed(f"there are {between[0]}-bit loads beside the 128-bit ones: the main path takes only 128")
+    if stores < 64:
+        raise GradeFailed(
+            f"the widest store has {stores} bits: the bfloat16 of one 128-bit load fill 64 bits, store them at once"
+        )
+    if facts.spill_bytes:
+        raise GradeFailed(
+            f"{facts.spill_bytes} bytes of registers are spilled to memory: a thread takes more values than it can hold"
+        )
+    return f"128-bit loads, {stores}-bit stores, no spill"
+
+
+def cast_inputs(n: int, generator: torch.Generator) -> tuple[torch.Tensor]:
+    """n float32 of many magnitudes; from 100 elements on also NaN, infinities, zeros, overflow and ties."""
+    import torch
+
+    x = torch.randn(n, generator=generator, device=generator.device)
+    x *= torch.exp2(torch.randn(n, generator=generator, device=generator.device) * 20)
+    special = torch.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 3.4e38, 1 + 2**-8, 1 + 3 * 2**-8, 70000.0])
+    if n >= 100:
+        places = torch.randint(n, special.shape, generator=generator, device=generator.device)
+        x[places] = special.to(generator.device)
+    return (x,)
+
+
+def cast_reference(x: torch.Tensor) -> torch.Tensor:
+    """The specification."""
+    import torch
+
+    return x.to(torch.bfloat16)
+
+
+def cast_examples() -> tuple[torch.Tensor, torch.Tensor]:
+    """One tensor an argument: x float32, y bfloat16."""
+    import torch
+
+    x = torch.empty(16, device="meta")
+    return x, cast_reference(x)
+
+
+CAST_CASES = Cases(sizes=(1, 7, 1000, 4097, 2**20, 1_000_003), inputs=cast_inputs, reference=cast_reference)
+
+TASKS = (
+    Task(
+        id="bytes_in_flight.needed",
+        kind="N",
+        gates=(Gate("numbers", "model", judge_numbers),),
+        hints=(
+            "Little's law: what is in flight = rate times waiting time. A copy's rate counts each byte twice, once "
+            "read and once written.",
+            "GB/s times ns is bytes. Divide by the SMs at the end. A 128-bit load brings 16 bytes, so all threads of "
+            "an SM with one load each bring 16 * threads.",
+            "bytes: copy / 2 * latency / sms. loads: that over 16 * threads, rounded up with math.ceil. naive: is "
+            "threads * element_bytes at least that many bytes?",
+        ),
+    ),
+    Task(
+        id="bytes_in_flight.cast",
+        kind="K",
+        examples=cast_examples,
+        gates=(
+            compiles(),
+            shape(cast_shape),
+            values(CAST_CASES, CAST_TAIL),
+            speed(CAST_CASES, CAST_ELEMENTS, bytes_moved=6 * CAST_ELEMENTS, share=CAST_SHARE),
+        ),
+        hints=(
+            "Give each thread 8 neighbours: two 128-bit loads and one 128-bit store. A whole group of 8 goes the fast "
+            "way; the last group may be short, and its elements go one at a time.",
+            "cute.zipped_divide(mX, (8,)) has the shape ((8,), groups). Element ((None,), g) of it is group g, and its "
+            ".load() gives 8 float32 in registers. Which g has this thread, and is group g whole?",
+            "g = bidx * THREADS + tidx; if g * 8 + 8 <= n: gY[(None,), g].store(gX[(None,), g].load()"
+            ".to(cutlass.BFloat16)); else one element at a time, each with its own `if g * 8 + i < n`. The grid rounds "
+            "up: cute.ceil_div(n, THREADS * 8).",
+        ),
+    ),
+)

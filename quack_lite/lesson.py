@@ -1,0 +1,239 @@
+"""What a lesson imports; once imported, a notebook skips the cells that this machine cannot run.
+
+A cell whose first line is `# needs compiler`, `# needs gpu` or `# needs hopper` runs where the machine has that place;
+elsewhere it prints one line that says why, raises nothing, and the next cell follows.
+"""
+
+from __future__ import annotations
+
+import difflib
+import gc
+import html
+import importlib.util
+import inspect
+import math
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from quack_lite import machine
+
+if TYPE_CHECKING:
+    import torch
+
+    from quack_lite.launch import Built
+
+__all__ = ["build", "check", "hint", "measure", "predict", "release", "show_diff", "steps"]
+
+ROOT = Path(__file__).resolve().parents[1]
+NEEDS = re.compile(r"# needs (compiler|gpu|hopper)\s*$")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A guess that waits for its measurement."""
+
+    title: str
+    guess: float
+    unit: str
+
+
+_predictions: list[Prediction] = []
+
+
+def build(host: Callable, *examples: torch.Tensor, align: int = 16) -> Built:
+    """Compiles a @cute.jit host function for tensors like the examples: see quack_lite.launch.build."""
+    from quack_lite import launch
+
+    return launch.build(host, *examples, align=align)
+
+
+def predict(title: str, guess: float | None = None, *, unit: str) -> None:
+    """Records what you expect before you measure it; without a guess it says so and carries on.
+
+    ValueError unless the guess is a positive number.
+    """
+    if guess is None:
+        print(f"{title}: no guess recorded")
+        return
+    if isinstance(guess, bool) or not isinstance(guess, int | float) or not 0 < guess < math.inf:
+        raise ValueError(f"the guess is {guess!r}; give a positive number, in {unit}, or none at all")
+    from quack_lite.grading.progress import Progress
+
+    _predictions.append(Prediction(title, float(guess), unit))
+    Progress().guess(title, float(guess), unit)
+    print(f"{title}: your guess is {guess:g} {unit}")
+
+
+def measure(kernels: dict[str, Callable], *args: Any, bytes_moved: int, ceiling: str = "copy") -> dict[str, float]:
+    """Times kernels[name](*args) one after the other and draws the GB/s as bars.
+
+    bytes_moved: useful bytes of one call.  ceiling: "read", "write" or "copy", the line over the bars.
+    A guess in GB/s whose title holds a bar's name is the mark on that bar. Returns {name: GB/s}.
+    """
+    from quack_lite import bench
+
+    if ceiling not in ("read", "write", "copy"):
+        raise ValueError(f'ceiling is {ceiling!r}; it is "read", "write" or "copy"')
+    limits = bench.ceilings()
+    reached = {name: bench.measure(kernel, *args, bytes_moved=bytes_moved).gbps for name, kernel in kernels.items()}
+    guesses = _guesses_of(reached)
+    _show_png(_bars(reached, getattr(limits, ceiling), ceiling, guesses))
+    return reached
+
+
+def show_diff(before: Callable | str, after: Callable | str) -> Diff:
+    """The lines by which two functions (or texts) differ, for the end of a cell."""
+    return Diff(tuple(difflib.ndiff(_source(before).splitlines(), _source(after).splitlines())))
+
+
+class Diff:
+    """Changed lines with - and + in front, one unchanged line around them for orientation."""
+
+    def __init__(self, lines: tuple[str, ...]):
+        lines = [line for line in lines if not line.startswith("?")]
+        near = {j for i, line in enumerate(lines) if line[0] in "+-" for j in (i - 1, i, i + 1)}
+        self.lines = [line for i, line in enumerate(lines) if i in near]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines) or "no difference"
+
+    def _repr_html_(self) -> str:
+        colours = {"+": "background:#e6f4ea", "-": "background:#fce8e6", " ": ""}
+        rows = (f'<div style="{colours[line[0]]};color:#202124">{html.escape(line)}</div>' for line in self.lines)
+        return f'<pre style="line-height:1.3;background:#fff;padding:4px">{"".join(rows) or "no difference"}</pre>'
+
+
+def steps(number: int | str) -> ModuleType:
+    """The kernels between the first and the last of a lesson: notebooks/steps/NN.py as a module.
+
+    ValueError where the lesson has no such file.
+    """
+    path = ROOT / "notebooks" / "steps" / f"{int(number):02d}.py"
+    if not path.exists():
+        raise ValueError(f"lesson {int(number):02d} has no steps: {path.relative_to(ROOT).as_posix()} does not exist")
+    spec = importlib.util.spec_from_file_location(f"steps_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def check(task_id: str, answer: Any) -> None:
+    """Grades an answer in a process of its own; raises GradeFailed with one sentence where it does not stand.
+
+    answer: what the task asks for. A kernel task takes the @cute.jit host function, uncompiled, or its name in quotes,
+    so that the cell also runs where there is no compiler. A kernel task without a GPU is parked, which is no failure.
+    """
+    from quack_lite.grading import spawn
+    from quack_lite.grading.feedback import GradeFailed
+    from quack_lite.grading.history import answer_text
+    from quack_lite.grading.progress import Progress
+
+    [verdict] = spawn.grade([spawn.Answer(task_id, answer_text(task_id, answer))])
+    if Path.cwd() == ROOT / "work":
+        Progress().record(verdict)
+    for line in verdict.lines():
+        print(line)
+    if verdict.status == "failed":
+        raise GradeFailed(verdict.sentence, f"{task_id}, {verdict.gate}")
+
+
+def hint(task_id: str) -> None:
+    """Shows the next of the task's three hints."""
+    from quack_lite.grading import report
+
+    report.hint(task_id)
+
+
+def release() -> None:
+    """Gives the GPU memory of this notebook back: its CUDA tensors are forgotten, saved outputs among them."""
+    torch = sys.modules.get("torch")
+    shell = _shell()
+    if torch is None or not torch.cuda.is_available():
+        return
+    if shell is not None:
+        names = [name for name, value in shell.user_ns.items() if isinstance(value, torch.Tensor) and value.is_cuda]
+        shell.drop_by_id({name: shell.user_ns[name] for name in names})
+        shell.displayhook.flush()
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def skip_what_is_missing(lines: list[str]) -> list[str]:
+    """An IPython input transformer: a cell that needs what this machine lacks becomes one print."""
+    first = next((line for line in lines if line.strip()), "")
+    needed = NEEDS.match(first)
+    if needed is None or machine.places()[needed[1]]:
+        return lines
+    return [f"print({f'This cell needs {needed[1]}: {machine.reasons(needed[1])}'!r})\n"]
+
+
+def _shell():
+    module = sys.modules.get("IPython")
+    return module.get_ipython() if module else None
+
+
+def _teach(shell) -> None:
+    """Hooks the cells that need something into the notebook, once, also after a reload of this module."""
+    from quack_lite.grading import history
+
+    transformers = shell.input_transformers_cleanup
+    kept = [known for known in transformers if getattr(known, "__name__", "") != skip_what_is_missing.__name__]
+    transformers[:] = [skip_what_is_missing, *kept]
+    history.watch(shell)
+
+
+def _source(given: Callable | str) -> str:
+    return given if isinstance(given, str) else inspect.getsource(inspect.unwrap(given))
+
+
+def _guesses_of(reached: dict[str, float]) -> dict[str, float]:
+    """The newest guess of each bar that has one; what was measured is kept beside it."""
+    from quack_lite.grading.progress import Progress
+
+    guesses = {}
+    for prediction in _predictions:
+        for name in reached:
+            if prediction.unit == "GB/s" and name in prediction.title:
+                guesses[name] = prediction.guess
+                Progress().measured(prediction.title, reached[name])
+    return guesses
+
+
+def _bars(reached: dict[str, float], limit: float, ceiling: str, guesses: dict[str, float]):
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 0.9 + 0.45 * len(reached)), layout="constrained")
+    axes = figure.subplots()
+    names = list(reached)
+    bars = axes.barh(names, [reached[name] for name in names], color="#4878a8", height=0.6)
+    axes.bar_label(bars, [f"{reached[name]:.0f}" for name in names], padding=3)
+    axes.axvline(limit, color="#b04030", label=f"{ceiling} ceiling, {limit:.0f}")
+    if guesses:
+        rows = [names.index(name) for name in guesses]
+        axes.plot(list(guesses.values()), rows, "D", color="#d0a020", markeredgecolor="black", label="your guess")
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.15 * max(limit, *reached.values(), *guesses.values()))
+    axes.set_xlabel("GB/s")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+    return figure
+
+
+def _show_png(figure) -> None:
+    import io
+
+    from IPython.display import Image, display
+
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png", dpi=110)
+    display(Image(picture.getvalue(), format="png", alt="bars of GB/s with the ceiling as a line"))
+
+
+if _shell() is not None:
+    _teach(_shell())

@@ -1,0 +1,123 @@
+"""Solutions, the exercises derived from them, and the wrong answers planted in them."""
+
+import ast
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from quack_lite.grading import cells, derive, notebook, proofs, tasks
+
+ROOT = Path(__file__).resolve().parents[1]
+SOLUTIONS = sorted((ROOT / "solutions").glob("[0-9][0-9]_*.ipynb"))
+SLUGS = tasks.slugs()
+KERNEL_LINES_SHARED = 8
+
+
+def code(path):
+    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+
+
+def test_each_solution_has_its_tasks_and_each_task_its_solution():
+    assert [path.stem[3:] for path in SOLUTIONS] == sorted(SLUGS, key=lambda slug: proofs.solution_path(slug).name)
+    for path in SOLUTIONS:
+        checked = [task for cell in code(path) for task in cells.checked_tasks(cell.source)]
+        assert checked == [task.id for task in tasks.of(path.stem[3:])]
+        assert 2 <= len(checked) <= 4
+
+
+def test_exercises_are_what_their_solutions_give():
+    assert derive.derive(check=True) == [], "make exercises"
+
+
+def test_an_edited_exercise_is_noticed(tmp_path):
+    for folder in ("solutions", "exercises"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "solutions" / SOLUTIONS[0].name).write_text(SOLUTIONS[0].read_text())
+    written = derive.derive(tmp_path)
+    assert derive.derive(tmp_path, check=True) == []
+    written[0].write_text(written[0].read_text().replace("NotImplementedError", "KeyError"))
+    assert derive.derive(tmp_path, check=True) == written
+
+
+def test_where_a_solution_ran_does_not_show_in_its_exercise(tmp_path):
+    notebook = nbformat.read(SOLUTIONS[0], as_version=4)
+    notebook.metadata["quack_lite"] = {"device": "another", "date": "2000-01-01"}
+    notebook.metadata["language_info"] = {"name": "python", "version": "3.12.0"}
+    nbformat.write(notebook, tmp_path / SOLUTIONS[0].name)
+    assert derive.exercise_text(tmp_path / SOLUTIONS[0].name) == derive.exercise_text(SOLUTIONS[0])
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_an_exercise_gives_no_solution_away(path):
+    text = derive.exercise_text(path)
+    assert "SOLUTION" not in text
+    for cell in code(path):
+        for region in derive.REGION.finditer(cell.source):
+            for line in (line.strip() for line in region[2].splitlines() if len(line.strip()) > 20):
+                assert line not in text
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_the_first_cell_of_code_imports_the_lesson_tools(path):
+    assert "quack_lite.lesson" in code(path)[0].source, "cells before it would be unknown to check"
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_nbgrader_metadata(path):
+    for cell in code(path):
+        made = cell.metadata.get("nbgrader")
+        solves, checks = "### BEGIN SOLUTION" in cell.source, bool(cells.checked_tasks(cell.source))
+        assert (made is not None) == (solves or checks), cell.source
+        if made:
+            assert (made["solution"], made["grade"], made["locked"]) == (solves, checks, checks)
+            assert made["schema_version"] == 3 and re.fullmatch(r"[\w-]+", made["grade_id"])
+            assert ("points" in made) == checks
+        tags = cell.metadata.get("tags", [])
+        for task_id in cells.checked_tasks(cell.source):
+            wanted = ["nbval-ignore-output"] if tasks.find(task_id).kind == "K" else []
+            assert tags == wanted, task_id
+
+
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_a_solution_neither_imports_nor_repeats_the_packages_kernels(path):
+    package = [line_set(file.read_text()) for file in (ROOT / "quack_lite" / "kernels").glob("*.py")]
+    for cell in code(path):
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [getattr(node, "module", "") or "", *(alias.name for alias in node.names)]
+                assert not any("kernels" in name.split(".") for name in names)
+        assert all(len(line_set(cell.source) & lines) < KERNEL_LINES_SHARED for lines in package)
+
+
+def line_set(source):
+    """Statements of a kernel without names of its own: what two kernels with the same body share."""
+    stripped = (line.split("#")[0].strip() for line in source.splitlines())
+    return {line for line in stripped if len(line) > 25 and not line.startswith(("import", "from", "def", "@"))}
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_wrong_answers_are_near_the_solution(slug):
+    right = {answer.task: answer.text for answer in notebook.answers(proofs.solution_path(slug))}
+    planted = proofs.wrong_answers(slug)
+    for task in tasks.of(slug):
+        mine = [wrong for wrong in planted if wrong.task == task.id]
+        assert len(mine) >= 3 and len({wrong.name for wrong in mine}) == len(mine)
+        for wrong in mine:
+            text = wrong.apply(right[task.id])
+            assert all(text_of_change[0] in right[task.id] for text_of_change in wrong.changes), wrong.name
+            assert 1 <= proofs.lines_off(right[task.id], text) <= proofs.LINES_OFF, wrong.name
+            assert wrong.gate in [gate.name for gate in task.gates] and wrong.sentence and wrong.easy
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("slug", SLUGS)
+def test_solutions_pass_stubs_fail_and_wrong_answers_are_caught(slug):
+    for proof in proofs.prove_exercise(slug):
+        assert proof.holds, f"{proof.candidate}: wanted {proof.wanted}, came to {proof.verdict}"
+
+
+def test_three_hints_a_task():
+    for task in tasks.every():
+        assert len(task.hints) == 3 and all(task.hints)
