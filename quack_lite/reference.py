@@ -2,8 +2,6 @@
 
 import torch
 
-# How many 2**-24 of the scale a result may be off; at most 8. Set from the operations a value goes through.
-ROUNDINGS = {"copy": 0.0, "softmax": 8.0}
 SMALLEST_NORMAL = 2.0**-126
 
 
@@ -17,13 +15,17 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x.double(), -1)
 
 
-def scale(operator: str, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The size of the rounding errors that float32 arithmetic cannot avoid, by value. y: the float64 reference."""
-    if operator == "copy":
-        return torch.zeros_like(y)
+def softmax_scale(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The size of the rounding errors that float32 arithmetic cannot avoid, by value; y = softmax(x)."""
     wide = x.double()
     below = wide - wide.amax(-1, keepdim=True)
     return torch.where(y > 0, y * (1 - below), 0.0)
+
+
+OPERATORS = {"copy": copy, "softmax": softmax}
+# Those that round. How many 2**-24 of its scale a result may be off; at most 8.
+SCALES = {"softmax": softmax_scale}
+ROUNDINGS = {"softmax": 8}
 
 
 def ulp(y: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -35,7 +37,9 @@ def ulp(y: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def tolerance(operator: str, x: torch.Tensor, y: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """How far a result of `dtype` may lie from the float64 reference y of operator(x), by value."""
-    return ulp(y, dtype) + ROUNDINGS[operator] * 2.0**-24 * scale(operator, x, y) + SMALLEST_NORMAL
+    if operator not in SCALES:
+        return torch.zeros_like(y)
+    return ulp(y, dtype) + ROUNDINGS[operator] * 2.0**-24 * SCALES[operator](x, y) + SMALLEST_NORMAL
 
 
 def worst_error(operator: str, x: torch.Tensor, result: torch.Tensor) -> float:
@@ -43,7 +47,7 @@ def worst_error(operator: str, x: torch.Tensor, result: torch.Tensor) -> float:
 
     At most 1 is right. x, result: (..., n), any device; the comparison is done in float64 there.
     """
-    y = {"copy": copy, "softmax": softmax}[operator](x)
+    y = OPERATORS[operator](x)
     wide = result.double()
     if not torch.equal(y.isnan(), wide.isnan()):
         return float("inf")
@@ -53,6 +57,6 @@ def worst_error(operator: str, x: torch.Tensor, result: torch.Tensor) -> float:
 
 def bytes_moved(operator: str, shape: tuple[int, ...], dtype: torch.dtype) -> int:
     """Bytes that the operator cannot avoid: each input read once, each output written once."""
-    if operator not in ROUNDINGS:
-        raise ValueError(f"no operator {operator!r}; there are {', '.join(ROUNDINGS)}")
+    if operator not in OPERATORS:
+        raise ValueError(f"no operator {operator!r}; there are {', '.join(OPERATORS)}")
     return 2 * torch.Size(shape).numel() * dtype.itemsize

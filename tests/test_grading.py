@@ -246,10 +246,10 @@ class TestJudge:
     def test_compiler_messages_are_one_line(self):
         raw = (
             "\n\x1b[91merror:\x1b[0m NameError in `f`: name 'foo' is not defined\n  --> a.py:28\n   |\n"
-            "28 |     mY[tidx] = foo\n   |     ^\n  = note: Caused exception\n"
+            "28 |     mY[thread] = foo\n   |     ^\n  = note: Caused exception\n"
         )
         told = kernel_gates.compiler_message(RuntimeError(raw))
-        assert told == "NameError in `f`: name 'foo' is not defined, at `mY[tidx] = foo`"
+        assert told == "NameError in `f`: name 'foo' is not defined, at `mY[thread] = foo`"
         assert kernel_gates.compiler_message(ValueError("Type mismatch")) == "Type mismatch"
 
 

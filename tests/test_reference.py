@@ -68,6 +68,13 @@ def test_an_ulp_is_the_distance_to_the_next_number(dtype):
     assert torch.equal(reference.ulp(y.double(), dtype), step.double())
 
 
+def test_a_copy_must_be_equal():
+    x = rows(64)
+    assert reference.worst_error("copy", x, x.clone()) == 0
+    x[0, 0] = 1.0
+    assert reference.worst_error("copy", x, torch.nextafter(x, x + 1)) > 1
+
+
 def test_no_operator_has_more_than_eight_roundings():
     assert all(0 <= c <= 8 for c in reference.ROUNDINGS.values())
 

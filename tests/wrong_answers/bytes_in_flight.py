@@ -110,7 +110,7 @@ WRONG_ANSWERS = (
     WrongAnswer(
         CAST,
         "neighbours in a warp far apart",
-        (("group = bidx * THREADS + tidx", "grid, _, _ = cute.arch.grid_dim()\n    group = tidx * grid + bidx"),),
+        (("group = block * THREADS + thread", "grid, _, _ = cute.arch.grid_dim()\n    group = thread * grid + block"),),
         gate="speed",
         sentence="neighbours in memory",
         easy="right at every length",

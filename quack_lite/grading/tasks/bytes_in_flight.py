@@ -215,7 +215,7 @@ TASKS = (
             "way; the last group may be short, and its elements go one at a time.",
             "cute.zipped_divide(mX, (8,)) has the shape ((8,), groups). Element ((None,), g) of it is group g, and its "
             ".load() gives 8 float32 in registers. Which g has this thread, and is group g whole?",
-            "g = bidx * THREADS + tidx; if g * 8 + 8 <= n: gY[(None,), g].store(gX[(None,), g].load()"
+            "g = block * THREADS + thread; if g * 8 + 8 <= n: gY[(None,), g].store(gX[(None,), g].load()"
             ".to(cutlass.BFloat16)); else one element at a time, each with its own `if g * 8 + i < n`. The grid rounds "
             "up: cute.ceil_div(n, THREADS * 8).",
         ),

@@ -1,0 +1,59 @@
+"""A tensor inside a larger buffer of one bit pattern: a kernel that writes outside it, or leaves part of it, shows.
+
+The pattern is a NaN that no arithmetic gives, so as an input's surroundings it also spoils every result that reads it.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+MARGIN = 4096  # elements before and behind; a multiple of 16 bytes
+PATTERN = {torch.int16: 0x7FA5, torch.int32: 0x7FA5A5A5}
+INTEGER = {2: torch.int16, 4: torch.int32}
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """bits: the buffer as integers (elements).  view: the tensor in it (rows, n), row ends of `pad` elements apart."""
+
+    bits: torch.Tensor
+    view: torch.Tensor
+
+    def faults(self) -> list[str]:
+        """One sentence for what was written outside the view, and one for what was left out inside it; often none."""
+        changed = self.bits != PATTERN[self.bits.dtype]
+        inside = torch.zeros_like(changed)
+        place_of(inside, self.view).fill_(True)
+        return [*self.outside(changed & ~inside), *self.left(inside & ~changed)]
+
+    def outside(self, wrong: torch.Tensor) -> list[str]:
+        """The sentence on writes outside the view."""
+        if not wrong.any():
+            return []
+        row, column = self.position(wrong)
+        return [f"{int(wrong.sum())} elements outside the output were written, the first at row {row}, column {column}"]
+
+    def left(self, wrong: torch.Tensor) -> list[str]:
+        """The sentence on elements of the view that were not written."""
+        if not wrong.any():
+            return []
+        row, column = self.position(wrong)
+        return [f"{int(wrong.sum())} elements of the output were not written, the first at row {row}, column {column}"]
+
+    def position(self, wrong: torch.Tensor) -> tuple[int, int]:
+        """Row and column of the first element that is wrong, counted from the first element of the view."""
+        first = int(wrong.int().argmax()) - self.view.storage_offset()
+        return divmod(first, self.view.stride(0))
+
+
+def surround(rows: int, n: int, dtype: torch.dtype, pad: int = 0, start: int = 0, device="cuda") -> Guarded:
+    """A guarded tensor (rows, n); `start`: elements from a 16-byte boundary to its first element."""
+    integer = INTEGER[dtype.itemsize]
+    size = MARGIN + start + rows * (n + pad) + MARGIN
+    bits = torch.full((size,), PATTERN[integer], dtype=integer, device=device)
+    return Guarded(bits, bits.view(dtype).as_strided((rows, n), (n + pad, 1), MARGIN + start))
+
+
+def place_of(buffer: torch.Tensor, view: torch.Tensor) -> torch.Tensor:
+    """The elements of a buffer that lie where those of the view lie in theirs."""
+    return buffer.as_strided(view.shape, view.stride(), view.storage_offset())

@@ -1,0 +1,106 @@
+"""compute-sanitizer's tools over worker processes, many kernels at once; a batch that is not clean is split.
+
+A clean summary counts only with the launch record of the worker that the tool watched: each kernel's output had to
+turn from a pattern into the right values. The names in PTX of the kernels that ran are kept with it.
+"""
+
+import importlib.util
+import itertools
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from quack_lite.evidence import processes
+
+
+class Tool(NamedTuple):
+    """options: of its own.  words: what it says of the fault it is there for."""
+
+    options: tuple[str, ...]
+    words: str
+
+
+# Padding is memory that no allocation owns, so that an access past one does not land in the next. API errors are left
+# out since torch and the DSL make, and handle, calls that fail while they start.
+TOOLS = {
+    "memcheck": Tool(("--padding", "1048576", "--report-api-errors", "no"), "Invalid __global__ read"),
+    "racecheck": Tool((), "Race reported"),
+    "initcheck": Tool((), "Uninitialized __global__ memory read"),
+    "synccheck": Tool((), "Barrier error detected"),
+}
+SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+)", re.M)
+TAIL_LINES = 4
+FIRST_PORT, PORTS_EACH = 49152, 16
+ports = itertools.cycle(range(FIRST_PORT, FIRST_PORT + 100 * PORTS_EACH, PORTS_EACH))
+
+
+def find() -> str | None:
+    """compute-sanitizer, on the path or from the wheel in requirements-tools.txt; None without it."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = spec.submodule_search_locations if spec else []
+    wheels = [path for folder in folders for path in Path(folder).glob("*/compute-sanitizer/compute-sanitizer")]
+    return shutil.which("compute-sanitizer") or next((str(path) for path in wheels if os.access(path, os.X_OK)), None)
+
+
+def examine(
+    tool: str,
+    kernels: Sequence[str],
+    deadline: float,
+    plant: str | None = None,
+    listener: Callable[[dict], None] = processes.nothing,
+) -> dict[str, dict]:
+    """{kernel: {"problems": sentences, "tool": what was run, its last lines, the names launched}} of one tool."""
+    found, log = watch(tool, kernels, deadline, plant, listener)
+    errors = count(log)
+    if errors is None and any(result.get("unfinished") for result in found.values()):
+        return {kernel: processes.UNFINISHED for kernel in kernels}
+    good = errors == 0 and not any(result.get("problems") or result.get("unfinished") for result in found.values())
+    if not good and len(kernels) > 1:
+        with ThreadPoolExecutor(4) as pool:
+            parts = pool.map(lambda kernel: examine(tool, [kernel], deadline, plant), kernels)
+            return {kernel: result for part in parts for kernel, result in part.items()}
+    return {kernel: judged(tool, result, errors, log) for kernel, result in found.items()}
+
+
+def watch(tool: str, kernels: Sequence[str], deadline: float, plant, listener) -> tuple[dict[str, dict], str]:
+    """(what the worker says of each kernel, what the tool wrote)."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        own = ["--port", str(next(ports)), "--log-file", str(log)]
+        prefix = [find(), "--tool", tool, *TOOLS[tool].options, *own]
+        found = processes.run("tool", kernels, deadline, plant=plant, prefix=prefix, listener=listener)
+        return found, log.read_text(errors="replace") if log.is_file() else ""
+
+
+def count(log: str) -> int | None:
+    """Errors or hazards in the tool's summary, None without a summary."""
+    found = SUMMARY.findall(log)
+    return sum(map(int, found)) if found else None
+
+
+def judged(tool: str, result: dict, errors: int | None, log: str) -> dict:
+    """A worker's result together with what the tool found."""
+    problems = [f"{tool}: {sentence}" for sentence in result.get("problems", [])]
+    if errors is None:
+        problems.append(f"{tool}: the tool wrote no summary: {' / '.join(tail(log)) or 'nothing at all'}")
+    elif errors:
+        problems.append(f"{tool}: {errors} found, the first: {first_finding(log, TOOLS[tool].words)}")
+    record = {"options": list(TOOLS[tool].options), "tail": tail(log), "launched": result.get("launched", [])}
+    return {"problems": problems, "tool": record, "said": TOOLS[tool].words in log}
+
+
+def tail(log: str) -> list[str]:
+    """The tool's last lines, as they are."""
+    return log.splitlines()[-TAIL_LINES:]
+
+
+def first_finding(log: str, words: str) -> str:
+    """The first finding and the line behind it."""
+    lines = [line.strip("= ") for line in log.splitlines()]
+    at = next((i for i, line in enumerate(lines) if words in line), 1)
+    return ", ".join(lines[at : at + 2])[:300]

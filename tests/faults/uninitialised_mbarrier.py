@@ -1,0 +1,13 @@
+"""An mbarrier that is used and was never initialised."""
+
+import cutlass.cute as cute
+
+from faults import softmax_over
+from quack_lite.evidence.delay import replaced
+
+CAUGHT_BY = ("synccheck",)
+KERNEL = softmax_over("float32", "cluster")
+
+
+def planted():
+    return replaced(cute.arch, {"mbarrier_init": lambda *arguments: None})
