@@ -103,9 +103,10 @@ class Diff:
         return "\n".join(self.lines) or "no difference"
 
     def _repr_html_(self) -> str:
-        colours = {"+": "background:#e6f4ea", "-": "background:#fce8e6", " ": ""}
-        rows = (f'<div style="{colours[line[0]]};color:#202124">{html.escape(line)}</div>' for line in self.lines)
-        return f'<pre style="line-height:1.3;background:#fff;padding:4px">{"".join(rows) or "no difference"}</pre>'
+        colours = {"+": "background:#e6f4ea", "-": "background:#fce8e6", " ": "background:#fff"}
+        style = "color:#202124;font-family:monospace;line-height:1.3"
+        rows = (f'<div style="{colours[line[0]]};{style}">{html.escape(line)}</div>' for line in self.lines)
+        return f"<pre>{''.join(rows) or 'no difference'}</pre>"
 
 
 def steps(number: int | str) -> ModuleType:
@@ -189,7 +190,10 @@ def _teach(shell) -> None:
 
 
 def _source(given: Callable | str) -> str:
-    return given if isinstance(given, str) else inspect.getsource(inspect.unwrap(given))
+    if isinstance(given, str):
+        return given
+    text = inspect.getsource(inspect.unwrap(given))
+    return text[re.search(r"^\s*def ", text, re.M).start() :]  # Pythons differ in whether decorators belong to it
 
 
 def _guesses_of(reached: dict[str, float]) -> dict[str, float]:
@@ -212,7 +216,7 @@ def _bars(reached: dict[str, float], limit: float, ceiling: str, guesses: dict[s
     axes = figure.subplots()
     names = list(reached)
     bars = axes.barh(names, [reached[name] for name in names], color="#4878a8", height=0.6)
-    axes.bar_label(bars, [f"{reached[name]:.0f}" for name in names], padding=3)
+    axes.bar_label(bars, [f"{reached[name]:.0f}" for name in names], label_type="center", color="white")
     axes.axvline(limit, color="#b04030", label=f"{ceiling} ceiling, {limit:.0f}")
     if guesses:
         rows = [names.index(name) for name in guesses]

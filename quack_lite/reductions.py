@@ -94,30 +94,51 @@ def block_reduce(value, op: Operator, warps: cutlass.Constexpr):
     return reduce_shared(sV, op, warps)
 
 
-@cute.jit
-def cluster_reduce(value, op: Operator, plan: cutlass.Constexpr):
-    """Combines over a cluster: each block sends its value to every peer, and waits until every peer's has come."""
+class Mailbox(NamedTuple):
+    """Where a block of a cluster gets its peers' values sV (2, ranks); `arrived`, an mbarrier, counts their bytes."""
+
+    sV: cute.Tensor
+    arrived: cute.Pointer
+
+
+def expect_peers(plan) -> Mailbox | None:
+    """Prepares this block's mailbox for one value of each block of the cluster, and says so; None without a cluster.
+
+    At the start of a kernel, so that the peers' answer comes while the row is loaded.
+    """
+    if plan.cluster == 1:
+        return None
     smem = SmemAllocator()
     arrived = smem.allocate_array(cutlass.Int64, 1)
     layout = cute.make_layout((2, plan.cluster))
-    sV = smem.allocate_tensor(Float32, layout, byte_alignment=VALUE_BYTES)  # (parts, ranks)
-    expect_peers(arrived, plan.cluster)
-    value = block_reduce(value, op, plan.threads // WARP)
-    peers_ready()
-    send_to_peers(value, sV, arrived, plan.cluster)
-    cute.arch.mbarrier_wait(arrived, 0)
-    return reduce_shared(sV, op, plan.cluster)
+    sV = smem.allocate_tensor(Float32, layout, byte_alignment=VALUE_BYTES)
+    expect_bytes(arrived, VALUE_BYTES * plan.cluster)
+    cute.arch.cluster_arrive_relaxed()
+    return Mailbox(sV, arrived)
 
 
 @cute.jit
-def expect_peers(arrived, cluster: cutlass.Constexpr):
-    """Prepares the mbarrier for one value from every block of the cluster, and tells the peers so."""
+def expect_bytes(arrived, count: cutlass.Constexpr):
+    """One thread sets up the mbarrier, which opens when that many bytes have come.
+
+    The block's arrival at the cluster is relaxed, since a release costs a tenth of a long row's time; the two fences
+    order what this thread did for the peers and for its own block.
+    """
     thread, _, _ = cute.arch.thread_idx()
     if thread == 0:
         cute.arch.mbarrier_init(arrived, 1)
         cute.arch.mbarrier_init_fence()
-        cute.arch.mbarrier_arrive_and_expect_tx(arrived, VALUE_BYTES * cluster)
-    cute.arch.cluster_arrive_relaxed()
+        cute.arch.mbarrier_arrive_and_expect_tx(arrived, count)
+        cute.arch.fence_acq_rel_cta()
+
+
+def cluster_reduce(value, op: Operator, plan, mailbox: Mailbox):
+    """Combines over a cluster: each block sends its value to every peer, and waits until every peer's has come."""
+    value = block_reduce(value, op, plan.threads // WARP)
+    peers_ready()
+    send_to_peers(value, mailbox.sV, mailbox.arrived, plan.cluster)
+    cute.arch.mbarrier_wait(mailbox.arrived, 0)
+    return reduce_shared(mailbox.sV, op, plan.cluster)
 
 
 def peers_ready():
@@ -145,11 +166,10 @@ def reduce_shared(sV: cute.Tensor, op: Operator, count: cutlass.Constexpr):
     return warp_reduce(value, op)
 
 
-def row_reduce(value, op: Operator, plan):
-    """Combines over all threads that share a row; every one of them gets the result."""
+def row_reduce(value, op: Operator, plan, mailbox: Mailbox | None):
+    """Combines over all threads that share a row; every one of them gets the result. mailbox: from expect_peers."""
     if plan.cluster > 1:
-        return cluster_reduce(value, op, plan)
+        return cluster_reduce(value, op, plan, mailbox)
     if plan.threads > WARP:
         return block_reduce(value, op, plan.threads // WARP)
     return warp_reduce(value, op, plan.threads)
-

@@ -51,6 +51,7 @@ def test_a_cutlass_without_cute_is_not_the_dsl(fresh, tmp_path):
     (tmp_path / "cutlass").mkdir()
     (tmp_path / "cutlass" / "__init__.py").write_text("")
     fresh.setattr(sys, "path", [str(tmp_path), *sys.path])
+    fresh.delitem(sys.modules, "cutlass", raising=False)  # another test of this process may have imported the real one
     assert not machine.has_dsl()
 
 

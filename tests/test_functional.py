@@ -159,6 +159,21 @@ def test_many_rows_and_one(shape):
 
 
 @pytest.mark.hopper
+@pytest.mark.parametrize("masked", [False, True], ids=["plain", "half masked"])
+def test_the_logits_of_a_language_model(masked):
+    m, n = 4096, 151936
+    if torch.cuda.mem_get_info()[0] < 4 * m * n * 2:
+        pytest.skip("needs 5 GB of free GPU memory")
+    x = logits(m, n)
+    if masked:
+        x[:, n // 2 :] = -math.inf
+    result, torchs = quack_lite.softmax(x), F.softmax(x, -1)
+    for rows in range(0, m, 256):
+        assert_softmax(x[rows : rows + 256], result[rows : rows + 256])
+    assert torch.allclose(result, torchs, rtol=2**-7, atol=0)
+
+
+@pytest.mark.hopper
 def test_more_than_two_to_the_31_elements():
     m, n = 525_000, 4096
     if torch.cuda.mem_get_info()[0] < 3 * m * n * 2:

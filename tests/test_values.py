@@ -93,7 +93,8 @@ def test_a_copy_with_one_other_bit_is_caught():
         copy(x, y)
         values.bits(y)[-1] ^= 1
 
-    assert "the copy has other bits" in values.check(COPY[0], rounded, cases(COPY[0]), device="cpu")[1][0]
+    problems = values.check(COPY[0], rounded, cases(COPY[0]), device="cpu")[1]
+    assert any("the copy has other bits" in problem for problem in problems)
 
 
 @pytest.mark.parametrize("kernel", catalog.listed(), ids=lambda kernel: kernel.name)

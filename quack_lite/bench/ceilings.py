@@ -34,17 +34,20 @@ def ceilings() -> Ceilings:
     x = torch.ones(ELEMENTS, device="cuda")
     y = torch.empty_like(x)
     return Ceilings(
-        read=max(read_torch(x), read_probe(x)),
-        write=measure(y.fill_, 1.0, bytes_moved=y.nbytes).gbps,
-        copy=max(
-            measure(y.copy_, x, bytes_moved=2 * x.nbytes).gbps,
-            measure(functional.copy, x, bytes_moved=2 * x.nbytes).gbps,
-        ),
-        latency=latency(),
+        read=round(max(read_torch(x), read_probe(x)), 1),
+        write=round(measure(y.fill_, 1.0, bytes_moved=y.nbytes).gbps, 1),
+        copy=round(max(copy_rates(x, y)), 1),
+        latency=round(latency(), 1),
         device=properties.name,
         sms=properties.multi_processor_count,
         l2_bytes=l2_bytes(),
     )
+
+
+def copy_rates(x: torch.Tensor, y: torch.Tensor) -> list[float]:
+    """GB/s of torch's copy and of ours, bytes read and written."""
+    moved = 2 * x.nbytes
+    return [measure(y.copy_, x, bytes_moved=moved).gbps, measure(functional.copy, x, bytes_moved=moved).gbps]
 
 
 def read_torch(x: torch.Tensor) -> float:

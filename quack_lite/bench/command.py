@@ -26,9 +26,8 @@ def run(operator: str, dtype: str) -> int:
         console.print("bench needs an NVIDIA GPU and none answers here; records/ has what was measured elsewhere.")
         return 1
     limit = dataclasses.asdict(ceilings())
-    table = Table(
-        "rows x n", *(functions := PEERS[operator]()), title=f"{operator} {dtype}, GB/s (share of the copy ceiling)"
-    )
+    functions = PEERS[operator]()
+    table = Table("rows x n", *functions, title=f"{operator} {dtype}, GB/s (share of the copy ceiling)")
     rows = []
     for n in COPY_LENGTHS if operator == "copy" else LENGTHS:
         row = measure_length(operator, DTYPES[dtype], n, functions)
@@ -43,6 +42,7 @@ def run(operator: str, dtype: str) -> int:
 
 def measure_length(operator: str, dtype: torch.dtype, n: int, functions: dict) -> dict:
     """{m, n, gbps: {peer: GB/s, or why there is none}, spread: {peer: relative}} for rows of n elements."""
+    torch._dynamo.reset()  # torch.compile gives up on a function after eight shapes
     m = max(1, BYTES // dtype.itemsize // n)
     x = torch.randn(m, n, device="cuda").to(dtype)
     row = {"m": m, "n": n, "gbps": {}, "spread": {}}

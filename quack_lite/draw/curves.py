@@ -8,9 +8,7 @@ from matplotlib.ticker import ScalarFormatter
 from quack_lite.draw.picture import GREY, RED, axes, picture
 
 
-def speed_curve(
-    points: Mapping[str, Sequence[tuple[float, float]]], ceiling: float, latency: float, sms: int
-) -> Image:
+def speed_curve(points: Mapping[str, Sequence[tuple[float, float]]], ceiling: float, latency: float, sms: int) -> Image:
     """GB/s of copies against the bytes that one SM has in flight, with the ceiling and Little's bound.
 
     points: {name: [(bytes in flight on an SM, GB/s)]}.  ceiling: GB/s of a copy.  latency: ns of one access.

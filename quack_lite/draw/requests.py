@@ -21,7 +21,7 @@ def warp_request(layout: Layout, element_bytes: int) -> Image:
     """
     owner = byte_owners(layout, element_bytes)
     counts = segment_analysis(layout, element_bytes=element_bytes)
-    figure, plot = axes(7.0, 0.7 + 0.26 * len(owner))
+    figure, plot = axes(7.0, 0.8 + 0.19 * len(owner))
     plot.imshow(np.ma.masked_less(owner, 0), cmap="turbo", vmin=0, vmax=LANES - 1, aspect="auto", alpha=0.55)
     for sector, line in enumerate(owner):
         for lane in np.unique(line[line >= 0]):
@@ -40,4 +40,3 @@ def byte_owners(layout: Layout, element_bytes: int) -> np.ndarray:
         for byte in range(element_bytes):
             owner[held * element_bytes + byte] = lane
     return owner.reshape(-1, SECTOR)
-

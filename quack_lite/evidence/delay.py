@@ -39,7 +39,7 @@ def delayed(address: int):
 
     def expect_peers(*arguments):
         nap(address, 0)
-        right["expect_peers"](*arguments)
+        return right["expect_peers"](*arguments)
 
     def peers_ready():
         nap(address, 1)

@@ -15,13 +15,14 @@ def softmax_kernel(mX: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexpr):
     tXgX = copies.partition(mX[place.row, None], place, plan)  # ((vector, 1), vectors)
     tYgY = copies.partition(mY[place.row, None], place, plan)  # ((vector, 1), vectors)
     tXpX = copies.predicate(copies.row_length(mX, place), place, plan)  # (1, vectors)
+    mailbox = reductions.expect_peers(plan)
 
     # load
     x = copies.load(tXgX, tXpX, fill=-math.inf).to(cutlass.Float32)  # ((vector, 1), vectors)
 
     # reduce
     powers, value = reductions.thread_softmax(x)  # ((vector, 1), vectors), (max, sum)
-    row_max, row_sum = reductions.row_reduce(value, reductions.SOFTMAX, plan)
+    row_max, row_sum = reductions.row_reduce(value, reductions.SOFTMAX, plan, mailbox)
 
     # compute
     y = powers * (reductions.exp(value[0] - row_max) / row_sum)
