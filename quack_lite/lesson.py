@@ -154,13 +154,10 @@ def hint(task_id: str) -> None:
 def release() -> None:
     """Gives the GPU memory of this notebook back: its CUDA tensors are forgotten, saved outputs among them."""
     torch = sys.modules.get("torch")
-    shell = _shell()
     if torch is None or not torch.cuda.is_available():
         return
-    if shell is not None:
-        names = [name for name, value in shell.user_ns.items() if isinstance(value, torch.Tensor) and value.is_cuda]
-        shell.drop_by_id({name: shell.user_ns[name] for name in names})
-        shell.displayhook.flush()
+    if _shell() is not None:
+        _forget(_shell(), lambda value: isinstance(value, torch.Tensor) and value.is_cuda)
     gc.collect()
     torch.cuda.empty_cache()
 
@@ -177,6 +174,14 @@ def skip_what_is_missing(lines: list[str]) -> list[str]:
 def _shell():
     module = sys.modules.get("IPython")
     return module.get_ipython() if module else None
+
+
+def _forget(shell, unwanted: Callable[[Any], bool]) -> None:
+    """Drops the notebook's names of such values and what IPython keeps beside them: Out, _ and the last result."""
+    shell.drop_by_id({name: value for name, value in shell.user_ns.items() if unwanted(value)})
+    shell.displayhook.flush()
+    if shell.last_execution_result is not None:
+        shell.last_execution_result.result = None
 
 
 def _teach(shell) -> None:

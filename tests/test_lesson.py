@@ -1,8 +1,10 @@
 """What a lesson imports, in a shell like a notebook's and in a real one."""
 
+import gc
 import re
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -207,6 +209,14 @@ def said(cell):
     """Everything that a cell printed, and its error's traceback, without colours."""
     parts = [output.get("text", "") or "\n".join(output.get("traceback", [])) for output in cell.outputs]
     return re.sub(r"\x1b\[[0-9;]*m", "", "".join(parts)).strip()
+
+
+def test_what_is_forgotten_is_kept_nowhere(shell):
+    shell.run_cell("class Large: pass\nx = Large()\n[x]\nx", store_history=True)
+    watched = weakref.ref(shell.user_ns["x"])
+    lesson._forget(shell, lambda value: type(value).__name__ == "Large")
+    gc.collect()
+    assert "x" not in shell.user_ns and watched() is None
 
 
 @pytest.mark.gpu
