@@ -1,11 +1,13 @@
 """Figures: what they count, and that they are pictures with a description. No GPU."""
 
+import json
+
 import numpy as np
 import pytest
 from tensor_layouts import Layout
 
 from quack_lite import draw
-from quack_lite.draw.records import speed_by_length
+from quack_lite.draw.records import BEGIN, END, README, RECORDS, ratios, speed_by_length, write_ratios
 from quack_lite.draw.requests import byte_owners
 
 RECORD = {
@@ -46,3 +48,15 @@ def test_a_curve_has_a_point_for_each_pair_and_a_bound_that_ends_at_the_ceiling(
 def test_a_wrong_peer_is_a_cross_and_not_a_speed():
     labels = [line.get_label() for line in speed_by_length(RECORD).axes[0].lines]
     assert "quack-kernels: wrong" in labels and "quack_lite: wrong" not in labels
+
+
+def test_the_readmes_ratios_are_those_of_the_records():
+    softmax, copy = (json.loads((RECORDS / f"bench_{name}_bf16.json").read_text()) for name in ("softmax", "copy"))
+    assert ratios(softmax, copy) in README.read_text()
+
+
+def test_the_table_is_put_between_its_marks_and_nothing_else_changes(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    write_ratios(readme, "| new |")
+    assert readme.read_text() == f"before\n{BEGIN}\n| new |\n{END}\nafter\n"

@@ -41,7 +41,7 @@ def run(operator: str, dtype: str) -> int:
 
 
 def measure_length(operator: str, dtype: torch.dtype, n: int, functions: dict) -> dict:
-    """{m, n, gbps: {peer: GB/s, or why there is none}, spread: {peer: relative}} for rows of n elements."""
+    """{m, n, gbps: {peer: GB/s, or why there is none}, spread: {peer: relative}, ours_over} for rows of n elements."""
     torch._dynamo.reset()  # torch.compile gives up on a function after eight shapes
     m = max(1, BYTES // dtype.itemsize // n)
     x = torch.randn(m, n, device="cuda").to(dtype)
@@ -55,7 +55,15 @@ def measure_length(operator: str, dtype: torch.dtype, n: int, functions: dict) -
             continue
         row["gbps"][name] = round(timing.gbps, 1) if error <= 1 else f"wrong: {wrongness(error)}"
         row["spread"][name] = round(timing.spread, 4)
+    row["ours_over"] = ours_over(row["gbps"])
     return row
+
+
+def ours_over(gbps: dict[str, float | str]) -> dict[str, float]:
+    """{peer: our speed over the peer's} of the peers whose values are right."""
+    ours = gbps[peers.OURS]
+    right = {name: rate for name, rate in gbps.items() if isinstance(rate, float) and name != peers.OURS}
+    return {name: round(ours / rate, 3) for name, rate in right.items()} if isinstance(ours, float) else {}
 
 
 def wrongness(error: float) -> str:

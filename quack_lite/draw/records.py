@@ -1,4 +1,4 @@
-"""`python -m quack_lite.draw.records`: a picture beside each record of a benchmark, records/bench_*.json."""
+"""`python -m quack_lite.draw.records`: pictures of the records, records/bench_*.json, and the README's table."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,10 @@ from matplotlib.figure import Figure
 
 from quack_lite.draw.picture import BLUE, GREY, RED, YELLOW, axes, picture
 
-RECORDS = Path(__file__).resolve().parents[2] / "records"
+ROOT = Path(__file__).resolve().parents[2]
+RECORDS, README = ROOT / "records", ROOT / "README.md"
+BEGIN, END = "<!-- ratios, made by python -m quack_lite.draw.records -->", "<!-- end of ratios -->"
+COMPARED = (4096, 65536, 262144)
 COLOURS = {"quack_lite": BLUE, "quack-kernels": YELLOW, "torch": GREY, "torch.compile": "#70a080"}
 
 
@@ -28,12 +31,37 @@ def speed_by_length(record: dict) -> Figure:
     return figure
 
 
+def ratios(softmax: dict, copy: dict) -> str:
+    """The README's table in Markdown: our speed over that of QuACK and of torch's copy, and of the copy ceiling."""
+    ceiling = softmax["ceilings"]["copy"]
+    lines = ["| | over the peer | share of the copy ceiling |", "|---|---|---|"]
+    for row in softmax["rows"]:
+        if row["n"] in COMPARED:
+            gbps = row["gbps"]
+            over = f"{gbps['quack_lite'] / gbps['quack-kernels']:.3f} of QuACK"
+            lines.append(f"| softmax bf16, {row['m']} x {row['n']} | {over} | {gbps['quack_lite'] / ceiling:.3f} |")
+    row = copy["rows"][-1]
+    over = f"{row['gbps']['quack_lite'] / row['gbps']['torch']:.3f} of torch's copy"
+    share = row["gbps"]["quack_lite"] / copy["ceilings"]["copy"]
+    return "\n".join([*lines, f"| copy bf16, {row['m'] * row['n']} elements | {over} | {share:.3f} |"])
+
+
+def write_ratios(readme: Path, table: str) -> None:
+    """Puts the table between the marks in the README."""
+    before, _, rest = readme.read_text().partition(BEGIN)
+    readme.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}")
+
+
 def main() -> int:
-    """Draws all of them and says which."""
-    for path in sorted(RECORDS.glob("bench_softmax_*.json")):
-        image = picture(speed_by_length(json.loads(path.read_text())), "speed by row length")
-        path.with_suffix(".png").write_bytes(image.data)
-        print(path.with_suffix(".png").name)
+    """Draws all of them, renews the README's table, and says so."""
+    records = {path.stem: json.loads(path.read_text()) for path in sorted(RECORDS.glob("bench_*.json"))}
+    for name, record in records.items():
+        if record["operator"] != "copy":
+            path = RECORDS / f"{name}.png"
+            path.write_bytes(picture(speed_by_length(record), "speed by row length").data)
+            print(path.name)
+    write_ratios(README, ratios(records["bench_softmax_bf16"], records["bench_copy_bf16"]))
+    print(README.name)
     return 0
 
 
