@@ -33,6 +33,11 @@ class Facts:
     cluster: int | None
     shared_bytes: int | None
 
+    def line(self) -> str:
+        """The widths, the registers and the spill, in one line."""
+        accesses = f"loads {show(self.ld_global)}; stores {show(self.st_global)}"
+        return f"{accesses}; {self.registers} registers, {self.spill_bytes} bytes spilled"
+
     def table(self) -> str:
         """One line a fact, for a lesson."""
         rows = [(field.name, getattr(self, field.name)) for field in fields(self)]

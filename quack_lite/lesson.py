@@ -87,26 +87,29 @@ def measure(kernels: dict[str, Callable], *args: Any, bytes_moved: int, ceiling:
 
 
 def show_diff(before: Callable | str, after: Callable | str) -> Diff:
-    """The lines by which two functions (or texts) differ, for the end of a cell."""
-    return Diff(tuple(difflib.ndiff(_source(before).splitlines(), _source(after).splitlines())))
+    """The second of two functions (or texts), with the lines by which it differs from the first, for a cell's end."""
+    return Diff(_source(before).splitlines(), _source(after).splitlines())
 
 
 class Diff:
-    """Changed lines with - and + in front, one unchanged line around them for orientation."""
+    """All lines: those that went with a - in front, then those that came in their place with a +."""
 
-    def __init__(self, lines: tuple[str, ...]):
-        lines = [line for line in lines if not line.startswith("?")]
-        near = {j for i, line in enumerate(lines) if line[0] in "+-" for j in (i - 1, i, i + 1)}
-        self.lines = [line for i, line in enumerate(lines) if i in near]
+    def __init__(self, before: list[str], after: list[str]):
+        self.lines = []
+        for tag, i, j, k, m in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+            if tag == "equal":
+                self.lines += [f"  {line}" for line in after[k:m]]
+            else:
+                self.lines += [f"- {line}" for line in before[i:j]] + [f"+ {line}" for line in after[k:m]]
 
     def __repr__(self) -> str:
-        return "\n".join(self.lines) or "no difference"
+        return "\n".join(self.lines)
 
     def _repr_html_(self) -> str:
         colours = {"+": "background:#e6f4ea", "-": "background:#fce8e6", " ": "background:#fff"}
         style = "color:#202124;font-family:monospace;line-height:1.3"
         rows = (f'<div style="{colours[line[0]]};{style}">{html.escape(line)}</div>' for line in self.lines)
-        return f"<pre>{''.join(rows) or 'no difference'}</pre>"
+        return f"<pre>{''.join(rows)}</pre>"
 
 
 def steps(number: int | str) -> ModuleType:

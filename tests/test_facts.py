@@ -53,6 +53,12 @@ def test_the_table_leaves_out_what_is_not_known():
     assert "cluster  " not in table and "shared" not in table
 
 
+def test_a_line_has_the_widths_the_registers_and_the_spill():
+    line = facts.read(PTX, REMARKS).line()
+    assert line.startswith("loads 1 x 128-bit, 1 x 64-bit, 1 x 16-bit; stores 1 x 128-bit")
+    assert line.endswith("36 registers, 8 bytes spilled")
+
+
 @pytest.mark.compile
 class TestThePackagesKernels:
     def facts_of(self, operator, dtype, n, alignment):

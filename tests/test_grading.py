@@ -271,7 +271,7 @@ class TestSpawn:
             RIGHT,
         )
         assert [verdict.status for verdict in told] == ["passed", *["failed"] * 5, "passed"]
-        parts = ["without end", "SIGSEGV", "exit code 0", "0.25 GiB of memory", "NameError at `answer = nothing`"]
+        parts = ["without end", "SIGSEGV", "exit code 0", "0.25 GiB of memory", "NameError, at `answer = nothing`"]
         for part, verdict in zip(parts, told[1:], strict=False):
             assert part in verdict.sentence
         assert time.monotonic() - begin < 15

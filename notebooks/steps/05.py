@@ -98,7 +98,7 @@ def planned_copy_kernel(mX: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexp
 def copy_with(plan: Plan, blocks_per_sm: int = 8):
     """A host function that copies as `plan` says, with so many blocks on an SM at a time.
 
-    More are kept away by shared memory that each block asks for and does not use.
+    Shared memory that each block asks for and does not use keeps further blocks away.
     """
     unused = 220 * 1024 // blocks_per_sm if blocks_per_sm < 8 else 0
 

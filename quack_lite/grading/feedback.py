@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+import traceback
 from dataclasses import dataclass
 
 
@@ -44,3 +46,9 @@ class Verdict:
             "failed": [],
         }
         return ticks + last[self.status]
+
+
+def line_of(error: BaseException, source: str | None) -> str:
+    """ ", at `the line`" of the file `source` that an error came from; empty where it came through no line of it."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if source and frame.filename == source]
+    return f", at `{linecache.getline(source, frames[-1].lineno).strip()}`" if frames else ""

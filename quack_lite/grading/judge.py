@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import linecache
-import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from quack_lite.grading.feedback import GradeFailed, Verdict
+from quack_lite.grading.feedback import GradeFailed, Verdict, line_of
 from quack_lite.grading.task import PLACE_NAMES, Submission, Task
 
 
@@ -32,16 +30,9 @@ def explain(error: BaseException, source: str) -> str:
     """One sentence on an error that the answer itself raised, with the answer's line that it came from."""
     if isinstance(error, NotImplementedError):
         return f"this is still the stub ({error}): write it where the NotImplementedError stands"
-    return f"your code raised {type(error).__name__}{_line_of(error, source)}: {_first_line(error)}"
+    return f"your code raised {type(error).__name__}{line_of(error, source)}: {_first_line(error)}"
 
 
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else "no message"
-
-
-def _line_of(error: BaseException, source: str) -> str:
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if source and frame.filename == source]
-    if not frames:
-        return ""
-    return f" at `{linecache.getline(source, frames[-1].lineno).strip()}`"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from quack_lite.grading import guards
-from quack_lite.grading.feedback import GradeFailed
+from quack_lite.grading.feedback import GradeFailed, line_of
 from quack_lite.grading.task import Gate, Submission
 
 if TYPE_CHECKING:
@@ -30,8 +31,16 @@ def _compile(submission: Submission) -> str:
     except NotImplementedError:
         raise
     except Exception as error:
-        raise GradeFailed(f"it does not compile: {compiler_message(error)}") from error
+        raise GradeFailed(f"it does not compile: {sentence_on(error, submission.answer)}") from error
     return "yes"
+
+
+def sentence_on(error: BaseException, answer: Callable) -> str:
+    """What a compiler's error says, at which line of the answer, and for a common one what to do."""
+    message = compiler_message(error)
+    if ", at `" not in message:
+        message += line_of(error, inspect.getsourcefile(inspect.unwrap(answer)) if callable(answer) else None)
+    return message + (": convert with .to(dtype) before you store" if "Type mismatch" in message else "")
 
 
 def compiler_message(error: BaseException) -> str:

@@ -5,7 +5,7 @@ from quack_lite.grading.proofs import WrongAnswer
 NEEDED = "bytes_in_flight.needed"
 CAST = "bytes_in_flight.cast"
 
-STORE = "gY[(None,), group].store(x.to(cutlass.BFloat16))"
+STORE = "gY[None, group].store(gX[None, group].load().to(mY.element_type))"
 
 WRONG_ANSWERS = (
     WrongAnswer(
@@ -59,7 +59,7 @@ WRONG_ANSWERS = (
     WrongAnswer(
         CAST,
         "stores float32",
-        ((STORE, "gY[(None,), group].store(x)"),),
+        ((STORE, "gY[None, group].store(gX[None, group].load())"),),
         gate="compiles",
         sentence="Type mismatch",
         easy="right where both tensors have one dtype",
@@ -78,7 +78,7 @@ WRONG_ANSWERS = (
     WrongAnswer(
         CAST,
         "the last group taken for a full one",
-        (("if group * 8 + 8 <= n:", "if group * 8 < n:"),),
+        (("if group < n // 8:", "if group * 8 < n:"),),
         gate="values",
         sentence="bytes behind the output",
         easy="right where 8 divides n",
@@ -86,7 +86,7 @@ WRONG_ANSWERS = (
     WrongAnswer(
         CAST,
         "one short at the end",
-        (("if group * 8 + i < n:", "if group * 8 + i < n - 1:"),),
+        (("if group < n % 8:", "if group < n % 8 - 1:"),),
         gate="values",
         sentence="never written",
         easy="right where 8 divides n",
@@ -94,7 +94,7 @@ WRONG_ANSWERS = (
     WrongAnswer(
         CAST,
         "a grid that rounds down",
-        (("cute.ceil_div(cute.size(mX), THREADS * 8)", "cute.size(mX) // (THREADS * 8)"),),
+        (("cute.ceil_div(mX.shape[0], THREADS * 8)", "mX.shape[0] // (THREADS * 8)"),),
         gate="values",
         sentence="n = 1",
         easy="right where blocks are full",
@@ -102,7 +102,7 @@ WRONG_ANSWERS = (
     WrongAnswer(
         CAST,
         "rounded twice",
-        ((STORE, "gY[(None,), group].store(x.to(cutlass.Float16).to(cutlass.BFloat16))"),),
+        ((".load().to(mY.element_type)", ".load().to(cutlass.Float16).to(mY.element_type)"),),
         gate="values",
         sentence="elements differ",
         easy="right for small whole numbers",

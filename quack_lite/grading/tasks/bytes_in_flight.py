@@ -100,6 +100,8 @@ def judge_loads(given: Any, machine: Machine) -> None:
     if given != int(given):
         raise GradeFailed(f"loads_needed gave {given:g}: a thread makes a whole number of loads, so round up")
     slips = {
+        math.ceil(2 * exact): "that counts the writes too: only the reads are waited for",
+        math.ceil(exact * LOAD_BYTES): "that is bytes a thread: a load brings 16 of them",
         math.floor(exact): "that leaves too few bytes in flight: round up, not down",
         math.ceil(exact * machine.threads): "that is for all threads of the SM together: each of them makes its share",
         math.ceil(exact / 8): "that takes a load for 128 bytes: it is 128 bits",
@@ -116,8 +118,8 @@ def judge_naive(given: Any, machine: Machine, size: int) -> None:
         raise GradeFailed(f"naive_is_enough gave {given!r}: it answers True or False")
     if bool(given) != wanted:
         raise GradeFailed(
-            f"naive_is_enough said {bool(given)} for {size}-byte elements and {machine.threads} threads: compare what "
-            "all resident threads of an SM hold, one element each, with what the SM needs"
+            f"naive_is_enough{(*machine, size)} said {bool(given)}: compare what all resident threads of an SM hold, "
+            "one element each, with what the SM needs"
         )
 
 
@@ -194,8 +196,8 @@ TASKS = (
         hints=(
             "Little's law: what is in flight = rate times waiting time. A copy's rate counts each byte twice, once "
             "read and once written.",
-            "GB/s times ns is bytes. Divide by the SMs at the end. A 128-bit load brings 16 bytes, so all threads of "
-            "an SM with one load each bring 16 * threads.",
+            "GB/s times ns is bytes, of the whole GPU; each SM has its share. How many bytes does one 128-bit load "
+            "bring, and how many all resident threads with one load each?",
             "bytes: copy / 2 * latency / sms. loads: that over 16 * threads, rounded up with math.ceil. naive: is "
             "threads * element_bytes at least that many bytes?",
         ),
@@ -211,13 +213,12 @@ TASKS = (
             speed(CAST_CASES, CAST_ELEMENTS, bytes_moved=6 * CAST_ELEMENTS, share=CAST_SHARE),
         ),
         hints=(
-            "Give each thread 8 neighbours: two 128-bit loads and one 128-bit store. A whole group of 8 goes the fast "
-            "way; the last group may be short, and its elements go one at a time.",
-            "cute.zipped_divide(mX, (8,)) has the shape ((8,), groups). Element ((None,), g) of it is group g, and its "
-            ".load() gives 8 float32 in registers. Which g has this thread, and is group g whole?",
-            "g = block * THREADS + thread; if g * 8 + 8 <= n: gY[(None,), g].store(gX[(None,), g].load()"
-            ".to(cutlass.BFloat16)); else one element at a time, each with its own `if g * 8 + i < n`. The grid rounds "
-            "up: cute.ceil_div(n, THREADS * 8).",
+            "Start from the lesson's vector_copy_kernel: a thread takes one group, the first few threads take what is "
+            "left behind the last whole group. What is different when the two sides have two dtypes?",
+            "Between load and store stands the conversion: vector.to(mY.element_type), and the same for an element of "
+            "the rest. Groups of 8 float32 take two 128-bit loads and leave by one 128-bit store.",
+            "gY[None, group].store(gX[None, group].load().to(mY.element_type)) if group < n // 8, and one element, "
+            "mY[n - 1 - group], if group < n % 8. The grid rounds up: cute.ceil_div(n, THREADS * 8).",
         ),
     ),
 )
