@@ -1,7 +1,5 @@
 """quack-lite doctor: what this machine can do, a line each, and what to do about each line that is not right."""
 
-import functools
-import importlib.metadata
 import json as json_module
 import platform
 import sys
@@ -13,6 +11,7 @@ from quack_lite import machine
 PYTHONS = ((3, 11), (3, 13))
 GLIBC = (2, 28)
 FLAVOUR = "cu12"
+_version = machine.version
 
 
 @dataclass(frozen=True)
@@ -224,14 +223,6 @@ def _measured() -> list[Line]:
         return [Line("ceilings", "wrong", _one_line(error), "Is another process busy on this GPU? Try again.")]
     rates = [Line(name, "ok", f"{getattr(ceilings, name):.0f} GB/s") for name in ("read", "write", "copy")]
     return [*rates, Line("DRAM latency", "ok", f"{ceilings.latency:.0f} ns")]
-
-
-@functools.cache
-def _version(name: str) -> str | None:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _pinned(name: str) -> str | None:

@@ -1,10 +1,11 @@
-"""What this machine has: the places Model, Compiler and GPU, and whether the GPU is a Hopper.
+"""What this machine has: the places Model, Compiler and GPU, whether the GPU is a Hopper, and what is installed.
 
 Nothing here raises, and torch is imported only where a GPU's driver answers.
 """
 
 import ctypes
 import functools
+import importlib.metadata
 import importlib.util
 import sys
 from pathlib import Path
@@ -39,6 +40,15 @@ def has_module(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
+
+
+@functools.cache
+def version(distribution: str) -> str | None:
+    """The version of an installed distribution, None without it."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def has_dsl() -> bool:

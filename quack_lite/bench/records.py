@@ -1,10 +1,11 @@
 """Measured results as JSON, with the device, the versions and the date they hold for."""
 
 import datetime
-import importlib.metadata
 import json
 import subprocess
 from pathlib import Path
+
+from quack_lite import machine
 
 RECORDS = Path(__file__).resolve().parents[2] / "records"
 DISTRIBUTIONS = ("torch", "nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-cu12", "nvidia-cutlass-dsl-libs-cu13")
@@ -31,13 +32,7 @@ def driver() -> str:
 
 def versions() -> dict[str, str]:
     """{distribution: version} of those that are installed."""
-    found = {}
-    for name in DISTRIBUTIONS:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    return {name: version for name in DISTRIBUTIONS if (version := machine.version(name))}
 
 
 def write(name: str, content: dict) -> Path:

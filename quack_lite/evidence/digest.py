@@ -6,7 +6,8 @@ or in which process a kernel was compiled.
 
 import hashlib
 import re
-from importlib import metadata
+
+from quack_lite import machine
 
 ENTRY = re.compile(r"\.entry\s+(\w+)")
 IR_SYMBOL = re.compile(r"@((?:kernel_)?cutlass_\w+)")
@@ -40,12 +41,4 @@ def sha256(text: str) -> str:
 
 def flavour() -> str:
     """The CUDA flavours of the DSL that are installed, as "cu12"; each writes PTX of its own."""
-    return "+".join(name for name in FLAVOURS if version(f"nvidia-cutlass-dsl-libs-{name}")) or "unknown"
-
-
-def version(package: str) -> str | None:
-    """The installed version of a package, None without it."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+    return "+".join(name for name in FLAVOURS if machine.version(f"nvidia-cutlass-dsl-libs-{name}")) or "unknown"

@@ -11,11 +11,11 @@ import datetime
 import faulthandler
 import json
 import platform
-import subprocess
 
 import torch
 
-from quack_lite import bench, catalog, launch, reference
+from quack_lite import bench, catalog, launch, machine, reference
+from quack_lite.bench import records
 from quack_lite.evidence import delay, digest, guard, plants, tools, values
 from quack_lite.evidence.cases import DTYPES, Case, cases, lengths
 from quack_lite.evidence.processes import MARK
@@ -98,12 +98,10 @@ def time_step(kernel, planted) -> dict:
 
 def where() -> dict:
     """Device, driver, versions and date."""
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    driver = subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
     versions = {"python": platform.python_version(), "torch": torch.__version__, "flavour": digest.flavour()}
-    versions["nvidia-cutlass-dsl"] = digest.version("nvidia-cutlass-dsl")
+    versions["nvidia-cutlass-dsl"] = machine.version("nvidia-cutlass-dsl")
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return {"device": torch.cuda.get_device_name(), "driver": driver, "versions": versions, "date": today}
+    return {"device": torch.cuda.get_device_name(), "driver": records.driver(), "versions": versions, "date": today}
 
 
 STEPS = {"digest": digest_step, "values": values_step, "delay": delay_step, "tool": tool_step, "time": time_step}
