@@ -57,6 +57,8 @@ def test_what_is_compiled_already_or_takes_other_arguments_is_refused(doubling, 
         launch.build(built, x, x)
     with pytest.raises(TypeError, match="double takes 3 arguments; 1 tensors and a stream are handed to it"):
         launch.build(doubling, x)
+    with pytest.raises(TypeError, match="double takes 3 arguments; 3 tensors and a stream are handed to it"):
+        launch.build(doubling, x, x, x)
     with pytest.raises(TypeError, match="a int was given; hand over the @cute.jit function"):
         launch.build(3, x)
     with pytest.raises(TypeError, match="torch.float64 was given; kernels here take"):
