@@ -143,6 +143,16 @@ class TestGuards:
 class TestValues:
     torch = pytest.importorskip("torch")
 
+    def test_a_copy_that_runs_over_its_end_is_caught(self):
+        def one_more(x, y):
+            long_x, long_y = (tensor.as_strided((len(tensor) + 1,), (1,)) for tensor in (x, y))
+            long_y.copy_(long_x)
+
+        inputs = bytes_in_flight.cast_inputs
+        cases = kernel_gates.Cases(sizes=(7,), inputs=inputs, reference=lambda x: x.clone())
+        with pytest.raises(GradeFailed, match="4 bytes behind the output"):
+            kernel_gates.try_values(one_more, cases, "the tail", "cpu")
+
     def told(self, kernel):
         with pytest.raises(GradeFailed) as caught:
             kernel_gates.try_values(kernel, bytes_in_flight.CAST_CASES, "the tail", "cpu")

@@ -88,6 +88,15 @@ def test_a_planted_fault_is_caught(fault, says):
     assert any(says in problem for problem in problems)
 
 
+def test_a_copy_that_runs_over_its_end_is_caught():
+    def one_more(x, y):
+        long_x, long_y = (tensor.as_strided((len(tensor) + 1,), (1,)) for tensor in (x, y))
+        long_y.copy_(long_x)
+
+    problems = values.check(COPY[0], one_more, cases(COPY[0]), device="cpu")[1]
+    assert any("1 elements outside the output were written" in problem for problem in problems)
+
+
 def test_a_copy_with_one_other_bit_is_caught():
     def rounded(x, y):
         copy(x, y)

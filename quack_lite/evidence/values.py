@@ -21,7 +21,8 @@ def check(kernel: catalog.Kernel, built: launch.Built, cases: list[Case], device
 def check_case(kernel, built, case: Case, device) -> tuple[float, list[str]]:
     """(error, sentences) of one case."""
     dtype = DTYPES[kernel.dtype]
-    x, y = (guard.surround(case.rows, case.n, dtype, case.pad, case.start, device) for _ in range(2))
+    place = (case.rows, case.n, dtype, case.pad, case.start, device)
+    x, y = guard.surround(*place, pattern=guard.INPUT_PATTERN), guard.surround(*place)
     x.view.copy_(case.input(dtype))
     run(kernel, built, x.view, y.view)
     error = reference.worst_error(kernel.operator, x.view, y.view)

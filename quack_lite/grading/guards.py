@@ -9,29 +9,32 @@ if TYPE_CHECKING:
     import torch
 
 GUARD_BYTES = 1 << 16  # a whole block's stores past the end still land here; keeps the tensor 16-byte aligned
-PATTERN = 0xA5
+PATTERN, INPUT_PATTERN = 0xA5, 0x5A  # not the same: a copy that runs over would bring the one and not be seen
 # By bytes an element: NaN in every float format of that size, with bits that arithmetic never gives.
 POISON = {2: 0x7FA5, 4: 0x7FA5A5A5}
 
 
 @dataclass(frozen=True)
 class Guarded:
-    """A tensor (`inside`) in the middle of a longer buffer of bytes."""
+    """A tensor (`inside`) in the middle of a longer buffer of bytes, filled with `pattern` before."""
 
     buffer: torch.Tensor
     inside: torch.Tensor
+    pattern: int
 
 
-def guarded(shape: tuple[int, ...], dtype: torch.dtype, device: str | torch.device) -> Guarded:
+def guarded(
+    shape: tuple[int, ...], dtype: torch.dtype, device: str | torch.device, pattern: int = PATTERN
+) -> Guarded:
     """A poisoned tensor of this shape with GUARD_BYTES of pattern on either side."""
     import torch
 
     size = torch.Size(shape).numel() * dtype.itemsize
     padded = -(-size // 16) * 16
-    buffer = torch.full((GUARD_BYTES + padded + GUARD_BYTES,), PATTERN, dtype=torch.uint8, device=device)
+    buffer = torch.full((GUARD_BYTES + padded + GUARD_BYTES,), pattern, dtype=torch.uint8, device=device)
     inside = buffer[GUARD_BYTES : GUARD_BYTES + size].view(dtype).view(shape)
     poison(inside)
-    return Guarded(buffer, inside)
+    return Guarded(buffer, inside, pattern)
 
 
 def poison(tensor: torch.Tensor) -> None:
@@ -42,7 +45,7 @@ def poison(tensor: torch.Tensor) -> None:
 def touched(guard: Guarded) -> tuple[int, int]:
     """How many bytes were changed in front of the tensor and behind it."""
     end = GUARD_BYTES + guard.inside.numel() * guard.inside.element_size()
-    changed = guard.buffer != PATTERN
+    changed = guard.buffer != guard.pattern
     return int(changed[:GUARD_BYTES].sum()), int(changed[end:].sum())
 
 

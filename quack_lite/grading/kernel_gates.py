@@ -119,7 +119,7 @@ def _try_case(kernel: Callable, cases: Cases, inputs: tuple[torch.Tensor, ...], 
 
 
 def _guarded_copy(tensor: torch.Tensor) -> guards.Guarded:
-    copy = guards.guarded(tuple(tensor.shape), tensor.dtype, tensor.device)
+    copy = guards.guarded(tuple(tensor.shape), tensor.dtype, tensor.device, guards.INPUT_PATTERN)
     copy.inside.copy_(tensor)
     return copy
 
