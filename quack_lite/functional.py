@@ -9,7 +9,7 @@ import torch
 
 from quack_lite import catalog, tiling
 
-DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
+DTYPES = {getattr(torch, name): name for name in catalog.FLOATS}
 MOST_ROWS = 2**31 // 16  # a grid has at most 2**31 - 1 blocks, a row up to 16 of them
 
 

@@ -75,14 +75,15 @@ def measure(kernels: dict[str, Callable], *args: Any, bytes_moved: int, ceiling:
     bytes_moved: useful bytes of one call.  ceiling: "read", "write" or "copy", the line over the bars.
     A guess in GB/s whose title holds a bar's name is the mark on that bar. Returns {name: GB/s}.
     """
-    from quack_lite import bench
+    from IPython.display import display
+
+    from quack_lite import bench, draw
 
     if ceiling not in ("read", "write", "copy"):
         raise ValueError(f'ceiling is {ceiling!r}; it is "read", "write" or "copy"')
     limits = bench.ceilings()
     reached = {name: bench.measure(kernel, *args, bytes_moved=bytes_moved).gbps for name, kernel in kernels.items()}
-    guesses = _guesses_of(reached)
-    _show_png(_bars(reached, getattr(limits, ceiling), ceiling, guesses))
+    display(draw.speed_bars(reached, ceiling, getattr(limits, ceiling), _guesses_of(reached)))
     return reached
 
 
@@ -215,36 +216,6 @@ def _guesses_of(reached: dict[str, float]) -> dict[str, float]:
                 guesses[name] = prediction.guess
                 Progress().measured(prediction.title, reached[name])
     return guesses
-
-
-def _bars(reached: dict[str, float], limit: float, ceiling: str, guesses: dict[str, float]):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.4, 0.9 + 0.45 * len(reached)), layout="constrained")
-    axes = figure.subplots()
-    names = list(reached)
-    bars = axes.barh(names, [reached[name] for name in names], color="#4878a8", height=0.6)
-    axes.bar_label(bars, [f"{reached[name]:.0f}" for name in names], label_type="center", color="white")
-    axes.axvline(limit, color="#b04030", label=f"{ceiling} ceiling, {limit:.0f}")
-    if guesses:
-        rows = [names.index(name) for name in guesses]
-        axes.plot(list(guesses.values()), rows, "D", color="#d0a020", markeredgecolor="black", label="your guess")
-    axes.invert_yaxis()
-    axes.set_xlim(0, 1.15 * max(limit, *reached.values(), *guesses.values()))
-    axes.set_xlabel("GB/s")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
-    return figure
-
-
-def _show_png(figure) -> None:
-    import io
-
-    from IPython.display import Image, display
-
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=110)
-    display(Image(picture.getvalue(), format="png", alt="bars of GB/s with the ceiling as a line"))
 
 
 if _shell() is not None:

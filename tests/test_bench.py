@@ -29,6 +29,27 @@ def test_the_command_without_a_gpu_says_so(capsys, monkeypatch):
     assert "bench needs an NVIDIA GPU" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (("gelu", "bf16"), "operator 'gelu' was given; there are softmax, copy"),
+        (("softmax", "bfloat16"), "dtype 'bfloat16' was given; there are bf16, fp16, fp32"),
+    ],
+)
+def test_what_there_is_not_is_refused_with_what_there_is(words, sentence):
+    from quack_lite.bench import command
+
+    with pytest.raises(ValueError, match=sentence):
+        command.run(*words)
+
+
+def test_a_ratio_stands_only_beside_right_values():
+    from quack_lite.bench import command
+
+    assert command.ours_over({"quack_lite": 3.0, "torch": 2.0, "other": "wrong: NaN"}) == {"torch": 1.5}
+    assert command.ours_over({"quack_lite": "wrong: NaN", "torch": 2.0}) == {}
+
+
 @pytest.mark.parametrize("path", sorted(records.RECORDS.glob("bench_*.json")), ids=lambda path: path.stem)
 def test_committed_records_say_what_they_hold_for(path):
     content = json.loads(path.read_text())

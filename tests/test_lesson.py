@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
-from quack_lite import lesson, machine
+from quack_lite import draw, lesson, machine
 from quack_lite.grading import progress
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -128,7 +128,7 @@ class TestMeasure:
 
     def test_numbers_come_back_and_a_picture_is_shown(self, desk, bench, monkeypatch):
         shown = []
-        monkeypatch.setattr(lesson, "_show_png", shown.append)
+        monkeypatch.setattr(draw.bars, "picture", lambda figure, description: shown.append(figure))
         lesson.predict("something else", 100, unit="GB/s")
         lesson.predict("slow latency", 600, unit="ns")
         lesson.predict("fast copy", 3000, unit="GB/s")
@@ -142,7 +142,7 @@ class TestMeasure:
 
     def test_without_a_guess_there_is_no_mark(self, desk, bench, monkeypatch):
         shown = []
-        monkeypatch.setattr(lesson, "_show_png", shown.append)
+        monkeypatch.setattr(draw.bars, "picture", lambda figure, description: shown.append(figure))
         lesson.measure({"slow": "slow"}, bytes_moved=1, ceiling="read")
         assert [line.get_label() for line in shown[0].axes[0].lines] == ["read ceiling, 4400"]
 
@@ -150,13 +150,13 @@ class TestMeasure:
         with pytest.raises(ValueError, match='"read", "write" or "copy"'):
             lesson.measure({"slow": "slow"}, bytes_moved=1, ceiling="device")
 
-    def test_the_picture_is_a_png(self, monkeypatch):
+    def test_the_picture_is_displayed(self, desk, bench, monkeypatch):
         import IPython.display
 
         shown = []
         monkeypatch.setattr(IPython.display, "display", shown.append)
-        lesson._show_png(lesson._bars({"slow": 900.0}, 4200.0, "copy", {}))
-        assert shown[0].data[:4] == b"\x89PNG"
+        lesson.measure({"slow": "slow"}, bytes_moved=1)
+        assert shown[0].data[:4] == b"\x89PNG" and shown[0].alt == "bars of GB/s with the copy ceiling as a line"
 
 
 class TestShowDiff:

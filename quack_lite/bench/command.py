@@ -20,7 +20,12 @@ CHECKED_ROWS = 64
 
 
 def run(operator: str, dtype: str) -> int:
-    """Measures, prints the table, writes records/bench_OPERATOR_DTYPE.json; 0, or 1 with a sentence."""
+    """Measures, prints the table, writes records/bench_OPERATOR_DTYPE.json; 0, or 1 with a sentence without a GPU.
+
+    ValueError for an operator or a dtype that there is not.
+    """
+    known("operator", operator, PEERS)
+    known("dtype", dtype, DTYPES)
     console = Console(width=120)
     if not torch.cuda.is_available():
         console.print("bench needs an NVIDIA GPU and none answers here; records/ has what was measured elsewhere.")
@@ -38,6 +43,12 @@ def run(operator: str, dtype: str) -> int:
     content = {"operator": operator, "dtype": dtype, "ceilings": limit, "rows": rows, **records.circumstances()}
     console.print(f"written: {records.write(f'bench_{operator}_{dtype}', content).name}")
     return 0
+
+
+def known(what: str, given: str, allowed: dict) -> None:
+    """ValueError if `given` is not among the allowed."""
+    if given not in allowed:
+        raise ValueError(f"{what} {given!r} was given; there are {', '.join(allowed)}")
 
 
 def measure_length(operator: str, dtype: torch.dtype, n: int, functions: dict) -> dict:

@@ -10,7 +10,7 @@ from quack_lite import catalog, tiling
 
 MANY_ROWS = 70_001  # more than fit on a grid's second axis
 MANY_ELEMENTS = 2**21
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+DTYPES = {name: getattr(torch, name) for name in catalog.FLOATS}
 
 
 @dataclass(frozen=True)

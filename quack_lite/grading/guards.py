@@ -23,9 +23,7 @@ class Guarded:
     pattern: int
 
 
-def guarded(
-    shape: tuple[int, ...], dtype: torch.dtype, device: str | torch.device, pattern: int = PATTERN
-) -> Guarded:
+def guarded(shape: tuple[int, ...], dtype: torch.dtype, device: str | torch.device, pattern: int = PATTERN) -> Guarded:
     """A poisoned tensor of this shape with GUARD_BYTES of pattern on either side."""
     import torch
 
