@@ -1,5 +1,6 @@
 """The list of all kernels that the package can launch, and their compilation: once each."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -7,10 +8,10 @@ import cutlass
 import cutlass.cute as cute
 
 from quack_lite import launch, tiling
-from quack_lite.kernels.copy import copy
-from quack_lite.kernels.softmax import softmax
+from quack_lite.kernels import copy, cross_entropy, layer_norm, rms_norm, softmax, swiglu
 
 FLOATS = {"float32": cutlass.Float32, "float16": cutlass.Float16, "bfloat16": cutlass.BFloat16}
+MIXED = ("bfloat16+float32",)  # an input in the first, its residual in the second
 
 
 class Kernel(NamedTuple):
@@ -28,46 +29,182 @@ class Kernel(NamedTuple):
         return f"{self.operator}-{self.dtype}-{cut}"
 
 
+class Operator(NamedTuple):
+    """host: plan -> @cute.jit function.  operands: in launch order, a letter each.  plans: element bits -> plans."""
+
+    host: Callable
+    operands: str
+    plans: Callable
+
+
+def rows_of(table: tuple) -> Callable:
+    """The plans of a table."""
+    return lambda bits: tiling.plans(bits, table)
+
+
+def pieces(line: tuple) -> Callable:
+    """The one plan of an operator whose blocks each take a piece."""
+    return lambda bits: (tiling.plan_piece(bits, line),)
+
+
+def one(host: Callable) -> Callable:
+    """The same host function for every plan."""
+    return lambda plan: host
+
+
+def plain_or_long(plain: Callable, long: Callable) -> Callable:
+    """For a plan with stages the host function whose groups of blocks go on over the rows."""
+    return lambda plan: long if plan.stages else plain
+
+
+ONE, TWO = rows_of(tiling.ONE_TENSOR), rows_of(tiling.TWO_TENSORS)
+NORM, ADD_NORM = rows_of(tiling.NORM), rows_of(tiling.ADD_NORM)
+NORM_BACKWARD = rows_of(tiling.NORM_BACKWARD)
+LOSS, PRODUCT, FLAT = pieces(tiling.LOSS_PIECE), pieces(tiling.PRODUCT_PIECE), pieces(tiling.COPY_PIECE)
+
+# Letters of operands.  x: a matrix (m, n) of the dtype.  r: one of the residual's.  n, m: float32 vectors (n), (m).
+# p: partial sums (p, n), float32.  t: targets (m), int64.  k: contiguous elements (k) of the dtype.  e: a float32
+# number.  i: an int64 number.
+OPERATORS = {
+    "copy": Operator(one(copy.copy), "kk", FLAT),
+    "softmax": Operator(one(softmax.softmax), "xx", ONE),
+    "softmax_backward": Operator(one(softmax.softmax_backward), "xxx", TWO),
+    "log_softmax": Operator(one(softmax.log_softmax), "xx", ONE),
+    "log_softmax_backward": Operator(one(softmax.log_softmax_backward), "xxx", TWO),
+    "rms_norm": Operator(plain_or_long(rms_norm.rms_norm, rms_norm.long_rms_norm), "xnxe", NORM),
+    "rms_norm_backward": Operator(one(rms_norm.rms_norm_backward), "xxnxpe", NORM_BACKWARD),
+    "add_rms_norm": Operator(plain_or_long(rms_norm.add_rms_norm, rms_norm.long_add_rms_norm), "xrnxre", ADD_NORM),
+    "add_rms_norm_backward": Operator(one(rms_norm.add_rms_norm_backward), "xrrnrpe", NORM_BACKWARD),
+    "layer_norm": Operator(plain_or_long(layer_norm.layer_norm, layer_norm.long_layer_norm), "xnnxmme", NORM),
+    "layer_norm_backward": Operator(one(layer_norm.layer_norm_backward), "xxnmmxpp", NORM_BACKWARD),
+    "cross_entropy": Operator(one(cross_entropy.cross_entropy), "xtmmi", tiling.plans_of_streams),
+    "cross_entropy_backward": Operator(one(cross_entropy.cross_entropy_backward), "xtmmxi", LOSS),
+    "smoothed_cross_entropy": Operator(one(cross_entropy.smoothed_cross_entropy), "xtnmmmi", LOSS),
+    "smoothed_cross_entropy_backward": Operator(one(cross_entropy.smoothed_cross_entropy_backward), "xtnmmmmx", LOSS),
+    "swiglu": Operator(one(swiglu.swiglu), "xxx", PRODUCT),
+    "swiglu_backward": Operator(one(swiglu.swiglu_backward), "xxxxx", PRODUCT),
+}
+# Rows that stream by or are cut in pieces may be longer than what a plan holds at once.
+NOT_HELD = ("copy", *(name for name in OPERATORS if "cross_entropy" in name or "swiglu" in name))
+
+
+@cache
 def listed() -> tuple[Kernel, ...]:
     """Every kernel that the package can launch, in a fixed order."""
     return tuple(
-        Kernel(operator, dtype, plan)
-        for operator, plans in (("copy", copy_plans), ("softmax", row_plans))
-        for dtype in FLOATS
-        for plan in plans(FLOATS[dtype].width)
+        Kernel(name, dtype, plan)
+        for name, operator in OPERATORS.items()
+        for dtype in dtypes(name)
+        for plan in operator.plans(bits(dtype))
     )
 
 
-def copy_plans(bits: int) -> tuple[tiling.RowPlan, ...]:
-    """The plans of copy for elements of this many bits."""
-    return tiling.plan_copy(bits, 1), tiling.plan_copy(bits, tiling.WIDEST_LOAD_BITS)
+def dtypes(operator: str) -> tuple[str, ...]:
+    """The names of the dtypes that an operator has kernels for."""
+    return (*FLOATS, *(MIXED if operator.startswith("add_") else ()))
 
 
-def row_plans(bits: int) -> tuple[tiling.RowPlan, ...]:
-    """The plans of a row operator for elements of this many bits."""
-    return tiling.plans(1) + tiling.plans(tiling.WIDEST_LOAD_BITS // bits)
+def bits(dtype: str) -> int:
+    """Bits of an element of the input, of a pair's first dtype."""
+    return FLOATS[dtype.partition("+")[0]].width
+
+
+@cache
+def named(name: str) -> Kernel:
+    """The kernel of this name, which is in the list."""
+    return next(kernel for kernel in listed() if kernel.name == name)
+
+
+@cache
+def find(operator: str, dtype: str, n: int, few_rows: bool = False) -> launch.Built:
+    """The compiled kernel of an operator for rows of n elements; few_rows: at most tiling.FEW_ROWS of them.
+
+    Raises ValueError for a row that is longer than its table reaches.
+    """
+    return compiled(Kernel(operator, dtype, plan(operator, dtype, n, few_rows)))
+
+
+def plan(operator: str, dtype: str, n: int, few_rows: bool = False) -> tiling.RowPlan:
+    """The plan of an operator for rows of n elements."""
+    found = OPERATORS[operator].plans(bits(dtype))
+    if operator == "cross_entropy":
+        return tiling.plan_stream(n, few_rows, bits(dtype))
+    if operator in NOT_HELD:
+        return found[0]
+    return tiling.plan_row(n, found)
+
+
+def longest(operator: str, dtype: str) -> int:
+    """The longest row that an operator holds on chip; if it need not hold them, the longest that is tested."""
+    if operator in NOT_HELD:
+        return tiling.MAX_N
+    return tiling.longest(OPERATORS[operator].plans(bits(dtype)))
+
+
+def lengths(kernel: Kernel) -> tuple[int, int]:
+    """The shortest and the longest row, up to tiling.MAX_N, that gets this kernel."""
+    if kernel.operator == "cross_entropy":
+        return tiling.stream_lengths(kernel.plan)
+    if kernel.operator in NOT_HELD:
+        return 1, tiling.MAX_N
+    found = OPERATORS[kernel.operator].plans(bits(kernel.dtype))
+    i = found.index(kernel.plan)
+    return (found[i - 1].capacity if i else 0) + 1, min(kernel.plan.capacity, tiling.MAX_N)
+
+
+def partials(kernel, m: int, n: int, device) -> int:
+    """How many of the rows of (m, n) a kernel, or what find gave, works on at once: rows p of its partial sums.
+
+    As many groups as fit on the device, so that they end together; where rows are not whole vectors, a multiple of a
+    vector's elements, so that all rows of a group start at the same place in a vector.
+    """
+    plan = named(kernel.name).plan
+    if not plan.stages:
+        return m
+    groups = plan.groups
+    if plan.sums:
+        groups *= launch.resident_clusters(plan.cluster, device)
+    if n % plan.vector:
+        groups = max(1, groups // plan.vector) * plan.vector
+    return min(groups * plan.rows, m)
 
 
 @cache
 def compiled(kernel: Kernel) -> launch.Built:
-    """The compiled kernel."""
+    """A kernel of the list, compiled when it is first asked for."""
     return compile_kernel(kernel)
 
 
 def compile_kernel(kernel: Kernel) -> launch.Built:
-    """Compiles a kernel of the list anew."""
-    dtype, plan = FLOATS[kernel.dtype], kernel.plan
-    host, stand_ins = {"copy": (copy, flat_pair), "softmax": (softmax, matrix_pair)}[kernel.operator]
-    return launch.compile_host(host, stand_ins(dtype, plan.vector), plan, name=kernel.name)
+    """Compiles a kernel of the list, each time anew."""
+    operator = OPERATORS[kernel.operator]
+    host = operator.host(kernel.plan)
+    return launch.compile_host(host, Operands(kernel.dtype).stand_ins(operator.operands), kernel.plan, name=kernel.name)
 
 
-def flat_pair(dtype, vector: int):
-    """Two contiguous 1-D tensors of one length."""
-    n = cute.sym_int64()
-    return [launch.flat_tensor(dtype, n, vector) for _ in range(2)]
+class Operands:
+    """Stand-ins for the operands of a launch: they share m, n, p and k, and each matrix has its own row stride."""
 
+    def __init__(self, dtype: str):
+        first, _, second = dtype.partition("+")
+        self.dtype, self.residual = FLOATS[first], FLOATS[second or first]
+        self.m, self.n, self.p = (cute.sym_int32() for _ in range(3))
+        self.k = cute.sym_int64()
 
-def matrix_pair(dtype, vector: int):
-    """Two matrices of one shape, each with its own distance between rows."""
-    shape = (cute.sym_int32(), cute.sym_int32(vector))
-    return [launch.matrix_tensor(dtype, shape, vector) for _ in range(2)]
+    def stand_ins(self, letters: str) -> list:
+        """One for each letter, as OPERATORS says."""
+        return [self.stand_in(letter) for letter in letters]
+
+    def stand_in(self, letter: str):
+        """A tensor without data, or a number."""
+        vectors = {"n": (self.n, cutlass.Float32), "m": (self.m, cutlass.Float32), "t": (self.m, cutlass.Int64)}
+        matrices = {"x": (self.m, self.dtype), "r": (self.m, self.residual), "p": (self.p, cutlass.Float32)}
+        if letter == "k":
+            return launch.flat_tensor(self.dtype, self.k, tiling.WIDEST_LOAD_BITS // self.dtype.width)
+        if letter in vectors:
+            length, dtype = vectors[letter]
+            return launch.flat_tensor(dtype, length, 1)
+        if letter in matrices:
+            rows, dtype = matrices[letter]
+            return launch.matrix_tensor(dtype, (rows, self.n))
+        return {"e": cutlass.Float32(0.0), "i": cutlass.Int64(0)}[letter]

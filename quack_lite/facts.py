@@ -65,7 +65,7 @@ def read(ptx: str, remarks: str, ir: str | None = None) -> Facts:
         registers=number(remarks, r"Used (\d+) registers"),
         spill_bytes=number(remarks, r"(\d+) bytes spill stores"),
         stack_bytes=number(remarks, r"(\d+) bytes stack frame"),
-        block=number(ptx, r"\.reqntid (\d+)"),
+        block=number(ptx, r"\.(?:max|req)ntid (\d+)"),
         cluster=ir and cluster_size(ir),
         shared_bytes=ir and shared_size(ir),
     )

@@ -10,14 +10,15 @@ import io
 import re
 import tempfile
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import cutlass
 import cutlass.cute as cute
 import torch
 from cutlass.cute.runtime import make_fake_stream, make_fake_tensor
+from cutlass.utils import HardwareInfo
 
-from quack_lite import facts
+from quack_lite import facts, sources
 
 DTYPES = {
     torch.float32: cutlass.Float32,
@@ -30,7 +31,7 @@ DTYPES = {
 
 @dataclass(frozen=True)
 class Built:
-    """A compiled host function; call it with CUDA tensors."""
+    """A compiled host function; call it with CUDA tensors, and the numbers behind them, in launch order."""
 
     name: str
     executor: object
@@ -73,19 +74,30 @@ def architecture() -> str:
     return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
 
 
+@cache
+def resident_clusters(size: int, device) -> int:
+    """Clusters of `size` blocks that a CUDA device holds at once, one block on an SM."""
+    torch.cuda.synchronize(device)  # torch makes its context when it is first used
+    with torch.cuda.device(device):
+        return HardwareInfo(torch.cuda.current_device()).get_max_active_clusters(size)
+
+
 def flat_tensor(dtype, n, vector: int):
-    """A stand-in for n contiguous elements: vectors of `vector` elements divide the address, but need not divide n."""
+    """A stand-in for n contiguous elements; the address is a multiple of `vector` of them, n need not be."""
     return make_fake_tensor(dtype, (n,), (1,), assumed_align=vector * dtype.width // 8)
 
 
-def matrix_tensor(dtype, shape, vector: int):
-    """A stand-in for rows of stride-1 elements: vectors of `vector` elements divide rows, row stride and address."""
-    align = vector * dtype.width // 8
-    return make_fake_tensor(dtype, shape, (cute.sym_int64(vector), 1), assumed_align=align)
+def matrix_tensor(dtype, shape):
+    """A stand-in for rows of stride-1 elements, as far apart and at whichever element they may start."""
+    return make_fake_tensor(dtype, shape, (cute.sym_int64(), 1), assumed_align=dtype.width // 8)
 
 
 def compile_host(host, fakes, *constants, name: str | None = None) -> Built:
-    """Compiles a @cute.jit function of (tensors..., stream, constants...) for stand-ins of its tensors."""
+    """Compiles a @cute.jit function of (tensors..., stream, constants...) for stand-ins of its tensors.
+
+    RuntimeError if its file was edited since it was imported.
+    """
+    sources.refuse_edited(host)
     remarks = io.StringIO()
     stream = make_fake_stream(use_tvm_ffi_env_stream=True)
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(remarks):

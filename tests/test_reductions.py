@@ -14,34 +14,32 @@ PLANS = {
     "cluster of 4": tiling.RowPlan(4, 8, 128, 1, 4),
     "cluster of 16": tiling.RowPlan(4, 8, 64, 1, 16),
 }
-WIDTHS = [4, 132]
+WIDTHS = [4, 132, 135]
 
 
 def reducing(operator, plan):
     """A host function (mX (m, n), mY (m, threads of a row in one block)): each thread writes what it got."""
     import cutlass.cute as cute
 
-    from quack_lite import copies, reductions
+    from quack_lite import copies, grid, reductions
 
     op = getattr(reductions, operator)
     of_thread = {"SUM": reductions.thread_sum, "MAX": reductions.thread_max}
 
     @cute.kernel
     def reduce_kernel(mX: cute.Tensor, mY: cute.Tensor):
-        place = copies.row_place(plan)
-        inside = copies.predicate(copies.row_length(mX, place), place, plan)
-        mailbox = reductions.expect_peers(plan)
-        x = copies.load(copies.partition(mX[place.row, None], place, plan), inside, fill=op.identity[0])
+        place = grid.row_place(plan)
+        tile = copies.row_tile(mX, place, plan)
+        mailbox = reductions.expect_peers(plan, parts=1)
+        x = copies.load(mX, tile, plan, fill=op.identity[0])
+        reductions.peers_ready(plan)
         value = reductions.row_reduce(of_thread[operator](x), op, plan, mailbox)
-        if place.row < mX.shape[0]:
-            mY[place.row, place.rank * plan.threads + place.thread] = value[0]
+        if tile.n > 0:
+            mY[place.row, place.rank * place.threads + place.thread] = value[0]
 
     @cute.jit
     def reduce(mX: cute.Tensor, mY: cute.Tensor, stream):
-        blocks = cute.ceil_div(mX.shape[0], plan.rows) * plan.cluster
-        reduce_kernel(mX, mY).launch(
-            grid=(blocks, 1, 1), block=(plan.block, 1, 1), cluster=(plan.cluster, 1, 1), stream=stream
-        )
+        reduce_kernel(mX, mY).launch(**grid.a_group_a_row(mX, plan), stream=stream)
 
     return reduce
 
@@ -56,8 +54,7 @@ def built():
         import cutlass
         import cutlass.cute as cute
 
-        shape = (cute.sym_int32(), cute.sym_int32(plan.vector))
-        x = launch.matrix_tensor(cutlass.Float32, shape, plan.vector)
+        x = launch.matrix_tensor(cutlass.Float32, (cute.sym_int32(), cute.sym_int32()))
         y = launch.stand_in(torch.empty(1, 1), 4)
         return launch.compile_host(reducing(operator, plan), [x, y])
 
@@ -82,7 +79,8 @@ def test_every_thread_gets_the_rows_result(built, operator, level, n):
     plan = PLANS[level]
     x = torch.randn(plan.rows + 1, n, device="cuda")
     x[0] = -math.inf if operator == "MAX" else 0.0
-    y = torch.full((len(x), plan.threads * plan.cluster), math.nan, device="cuda")
+    threads = plan.threads if plan.rows > 1 or plan.cluster > 1 else -(-n // (4 * 8 * 32)) * 32
+    y = torch.full((len(x), threads * plan.cluster), math.nan, device="cuda")
     built(operator, plan)(x, y)
     wanted = (x.double().sum(1) if operator == "SUM" else x.amax(1).double())[:, None].expand_as(y)
     assert torch.allclose(y.double(), wanted, rtol=1e-5, atol=1e-5)

@@ -1,4 +1,4 @@
-"""plan_row's promises, for each row length, dtype and alignment."""
+"""What the plans promise, for each row length, dtype and table."""
 
 import numpy as np
 import pytest
@@ -7,105 +7,150 @@ from hypothesis import strategies as st
 
 from quack_lite import tiling
 
-ALIGNMENTS = [(bits, alignment) for bits in (16, 32) for alignment in (1, 128 // bits)]
-REGISTERS_A_BLOCK = 65536
-REGISTERS_BESIDE_THE_ROW = 40
-SHARED_BYTES = 48 * 1024
+BITS = [16, 32]
+TABLES = {
+    "ONE_TENSOR": tiling.ONE_TENSOR,
+    "TWO_TENSORS": tiling.TWO_TENSORS,
+    "NORM": tiling.NORM,
+    "ADD_NORM": tiling.ADD_NORM,
+    "NORM_BACKWARD": tiling.NORM_BACKWARD,
+}
+EVERY_TABLE = pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+EVERY_WIDTH = pytest.mark.parametrize("bits", BITS)
+REGISTERS_A_BLOCK, THREADS_A_BLOCK = 65536, 1024
+REGISTERS_BESIDE_THE_ROW = 24
+SHARED_BYTES = 227 * 1024
 WARP = 32
 
 
-def lengths_by_plan(bits, alignment):
-    """{plan: all row lengths of this alignment that get it}."""
-    found = {}
-    for n in range(alignment, tiling.MAX_N + 1, alignment):
-        found.setdefault(tiling.plan_row(n, bits, alignment), []).append(n)
-    return found
+def threads_of(plan, n):
+    """Threads of a block on a row of n elements, as grid.row_threads takes them."""
+    if plan.rows > 1 or plan.cluster > 1:
+        return plan.threads
+    return min(plan.threads, max(WARP, -(-n // (plan.vector * plan.vectors * WARP)) * WARP))
 
 
-def owners(plan, n):
-    """How often each element of a row of n elements is owned, and how many vectors each block owns."""
-    (threads, ranks), ((vector, _), vectors) = plan.shape
-    (thread_stride, rank_stride), ((_, _), vector_stride) = plan.stride
-    first = (
-        np.arange(threads)[:, None, None] * thread_stride
-        + np.arange(ranks)[None, :, None] * rank_stride
-        + np.arange(vectors)[None, None, :] * vector_stride
-    )
-    inside = first < n
-    owned = np.zeros(max(n, first.max() + 1) + vector, dtype=np.int64)
-    np.add.at(owned, (first[inside][:, None] + np.arange(vector)).ravel(), 1)
-    return owned, inside.sum(axis=(0, 2))
+def owned(plan, n, head):
+    """How often each element of a row is owned whose first boundary comes after `head` elements, as copies.row_tile."""
+    head = min(head, n)
+    body = (n - head) // plan.vector * plan.vector
+    threads = threads_of(plan, n)
+    along = np.arange(threads * plan.cluster)
+    step = threads * plan.cluster * plan.vector
+    starts = (head + along * plan.vector)[:, None] + np.arange(plan.vectors) * step
+    inside = starts[starts < head + body]
+    edges = np.where(along >= head, along + body, along)
+    counts = np.zeros(n + plan.vector, dtype=np.int64)
+    np.add.at(counts, (inside[:, None] + np.arange(plan.vector)).ravel(), 1)
+    np.add.at(counts, edges[edges < n], 1)
+    return counts
 
 
-def covers_once_and_no_block_is_empty(plan, n):
-    owned, by_block = owners(plan, n)
-    return (owned[:n] == 1).all() and not owned[n:].any() and by_block.min() > 0
+def covers_once(plan, n, head):
+    counts = owned(plan, n, head)
+    return (counts[:n] == 1).all() and not counts[n:].any()
 
 
-@pytest.mark.parametrize("bits, alignment", ALIGNMENTS)
-def test_each_length_has_a_plan_that_holds_it_without_an_empty_block(bits, alignment):
-    for plan, lengths in lengths_by_plan(bits, alignment).items():
-        assert lengths == list(range(lengths[0], lengths[-1] + 1, alignment))
-        assert lengths[-1] <= plan.capacity
-        assert (plan.cluster - 1) * plan.threads * plan.vector < lengths[0]
+@EVERY_TABLE
+@EVERY_WIDTH
+def test_each_length_has_the_first_plan_that_holds_it(bits, table):
+    plans = tiling.plans(bits, table)
+    first = 1
+    for plan in plans:
+        last = min(plan.capacity, tiling.MAX_N)
+        assert first <= last
+        for n in {first, (first + last) // 2, last}:
+            assert tiling.plan_row(n, plans) is plan
+        first = last + 1
+    assert first - 1 == tiling.longest(plans)
 
 
-@pytest.mark.parametrize("bits, alignment", ALIGNMENTS)
-def test_tiles_cover_the_shortest_and_the_longest_row_of_a_plan_once(bits, alignment):
-    # What holds for the full tile holds for each row in it: a length only leaves out the vectors past its end.
-    for plan, lengths in lengths_by_plan(bits, alignment).items():
-        for n in (lengths[0], lengths[len(lengths) // 2], lengths[-1]):
-            assert covers_once_and_no_block_is_empty(plan, n), (plan, n)
+@EVERY_TABLE
+@EVERY_WIDTH
+def test_the_shortest_and_the_longest_row_of_a_plan_are_covered_once_from_each_start(bits, table):
+    first = 1
+    for plan in tiling.plans(bits, table):
+        last = min(plan.capacity, tiling.MAX_N)
+        for n in {first, first + 1, (first + last) // 2, last - 1, last} & set(range(first, last + 1)):
+            for head in range(plan.vector):
+                assert covers_once(plan, n, head), (plan, n, head)
+        first = last + 1
 
 
-@given(st.integers(1, tiling.MAX_N), st.sampled_from([16, 32]))
-def test_tiles_cover_any_row_once(n, bits):
-    widest = 128 // bits
-    plan = tiling.plan_row(n, bits, widest if n % widest == 0 else 1)
-    assert n % plan.vector == 0
-    assert covers_once_and_no_block_is_empty(plan, n)
+@given(st.integers(1, tiling.MAX_N), st.sampled_from(BITS), st.sampled_from(list(TABLES)), st.integers(0, 7))
+def test_any_row_is_covered_once(n, bits, name, head):
+    plans = tiling.plans(bits, TABLES[name])
+    plan = tiling.plan_row(min(n, tiling.longest(plans)), plans)
+    assert covers_once(plan, min(n, tiling.longest(plans)), head % plan.vector)
 
 
-def test_a_plan_with_a_gap_is_caught():
-    class Gap(tiling.RowPlan):
-        @property
-        def stride(self):
-            return ((self.vector + 1, self.threads * self.vector), super().stride[1])
-
-    assert not covers_once_and_no_block_is_empty(Gap(8, 8, 128, 1, 1), 8192)
+def test_too_few_threads_are_caught():
+    assert not covers_once(tiling.RowPlan(8, 4, 8, 16, 1), 100, 7)  # fourteen edges may be needed, eight threads
+    assert not covers_once(tiling.RowPlan(8, 4, 128, 1, 2), 8200, 0)
 
 
-def test_a_plan_that_leaves_a_block_empty_is_caught():
-    assert not covers_once_and_no_block_is_empty(tiling.RowPlan(8, 8, 256, 1, 16), 8 * 256 * 15)
+@EVERY_TABLE
+@EVERY_WIDTH
+def test_no_block_of_a_cluster_is_without_a_vector(bits, table):
+    first = 1
+    for plan in tiling.plans(bits, table):
+        assert (plan.cluster - 1) * plan.threads * plan.vector + 2 * plan.vector < first or plan.cluster == 1
+        first = plan.capacity + 1
 
 
-@pytest.mark.parametrize("vector", [1, 4, 8])
-def test_registers_shared_memory_and_launch_limits_hold(vector):
-    for plan in tiling.plans(vector):
-        values = plan.vector * plan.vectors
-        assert (values + REGISTERS_BESIDE_THE_ROW) * plan.block <= REGISTERS_A_BLOCK
-        assert 8 * (plan.threads // WARP + plan.cluster + 1) <= SHARED_BYTES
-        assert plan.block % WARP == 0 and plan.block <= 1024
-        assert plan.threads in (8, 16, 32, 64, 128, 256, 512, 1024)  # a butterfly needs powers of two
-        assert plan.cluster in (1, 2, 4, 8, 16)
-        assert plan.rows == 1 or plan.threads <= WARP
+@EVERY_TABLE
+@EVERY_WIDTH
+def test_registers_shared_memory_and_launch_limits_hold(bits, table):
+    for plan in tiling.plans(bits, table):
+        raw = plan.vectors * (1 if table in (tiling.ONE_TENSOR, tiling.NORM) else 2) * 4
+        registers = min(255, REGISTERS_A_BLOCK // min(plan.block, THREADS_A_BLOCK))
+        assert raw + REGISTERS_BESIDE_THE_ROW <= registers
+        assert staged_bytes(plan, table) <= SHARED_BYTES
+        assert plan.block % WARP == 0 and plan.block <= THREADS_A_BLOCK
+        assert plan.cluster in (1, 2, 4, 8, 16) and plan.threads >= plan.cluster
+        assert plan.rows == 1 or plan.threads in (8, 16, 32)  # a butterfly within a warp needs a power of two
+        assert plan.threads >= 2 * plan.vector - 2 or plan.rows > 1
+        assert plan.groups % plan.vector == 0 or plan.sums
 
 
+def staged_bytes(plan, table):
+    """Shared memory for rows on their way, the residual twice as wide, and for the sums of a layer_norm's backward."""
+    tensors = {tiling.NORM: 1, tiling.ADD_NORM: 3}.get(table, 3)
+    if table is tiling.NORM_BACKWARD and plan.lean:
+        tensors = 2
+    rows = plan.stages * tensors * plan.vectors * 16 * plan.block
+    sums = 2 * (plan.vector * plan.vectors + 4) * 4 * plan.block if plan.lean else 0
+    return rows + sums
+
+
+@EVERY_TABLE
+@EVERY_WIDTH
 @pytest.mark.parametrize("n", [-1, 0, tiling.MAX_N + 1])
-def test_a_length_outside_the_limits_is_refused_with_what_to_do(n):
-    with pytest.raises(ValueError, match=f"a row has {n} elements; rows of 1 to 300000 .* split or pad"):
-        tiling.plan_row(n, 16, 8)
+def test_a_length_outside_the_limits_is_refused_with_what_to_do(bits, table, n):
+    with pytest.raises(ValueError, match=f"a row has {n} elements; rows of 1 to [0-9]+ .* split or pad"):
+        tiling.plan_row(n, tiling.plans(bits, table))
+
+
+@EVERY_WIDTH
+def test_the_limits_that_are_promised(bits):
+    for name, table in TABLES.items():
+        backward = 262144 if bits == 16 else 131072
+        wanted = backward if name in ("TWO_TENSORS", "NORM_BACKWARD") else tiling.MAX_N
+        assert tiling.longest(tiling.plans(bits, table)) >= wanted
 
 
 def test_a_plan_holds_plain_values_and_no_n():
-    plan = tiling.plan_row(4096, 16, 8)
-    assert all(isinstance(value, int) for value in vars(plan).values())
-    assert tiling.plan_row(4088, 16, 8) is plan
+    plans = tiling.plans(16, tiling.ONE_TENSOR)
+    assert all(isinstance(value, int) for value in vars(plans[0]).values())
+    assert tiling.plan_row(4096, plans) is tiling.plan_row(4088, plans)
 
 
-@pytest.mark.parametrize(
-    "bits, alignment, vector", [(16, 8, 8), (16, 4, 1), (16, 1, 1), (32, 4, 4), (32, 2, 1), (32, 8, 4)]
-)
-def test_a_vector_is_as_wide_as_the_alignment_allows(bits, alignment, vector):
-    assert tiling.plan_row(4096, bits, alignment).vector == vector
-    assert tiling.plan_copy(bits, alignment).vector == vector
+@EVERY_WIDTH
+def test_few_long_rows_take_a_cluster_and_short_ones_share_a_block(bits):
+    short, block, cluster = tiling.plans_of_streams(bits)
+    assert tiling.plan_stream(1000, False, bits) == tiling.plan_stream(1000, True, bits) == short
+    assert tiling.plan_stream(100_000, False, bits) == block
+    assert tiling.plan_stream(100_000, True, bits) == cluster
+    for plan in (short, block, cluster):
+        first, last = tiling.stream_lengths(plan)
+        assert plan in {tiling.plan_stream(n, few, bits) for n in (first, last) for few in (False, True)}

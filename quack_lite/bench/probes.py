@@ -2,22 +2,25 @@
 
 import cutlass
 import cutlass.cute as cute
+from cutlass import Float32
 
-from quack_lite import copies, tiling
-
-READ_PLAN = tiling.RowPlan(vector=4, vectors=4, threads=512, rows=1, cluster=1)
+VECTOR, VECTORS, THREADS = 4, 4, 512
 NEVER = 12345.678
 
 
 @cute.kernel
-def read_kernel(mX: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexpr):
+def read_kernel(mX: cute.Tensor, mY: cute.Tensor):
     """Reads mX (n) and adds it up; writes only a sum that the caller's data cannot give."""
-    place = copies.row_place(plan)
-    tile = cutlass.Int64(place.row)
-    gX = cute.local_tile(mX, (plan.capacity,), (tile,))  # (capacity)
-    tXpX = copies.predicate(mX.shape[0] - tile * plan.capacity, place, plan)  # (1, vectors)
-    x = copies.load(copies.partition(gX, place, plan), tXpX)  # ((vector, 1), vectors)
-    total = x.reduce(cute.ReductionOp.ADD, 0.0, 0)
+    block, _, _ = cute.arch.block_idx()
+    thread, _, _ = cute.arch.thread_idx()
+    first = cutlass.Int64(block) * THREADS * VECTORS + thread
+    gX = cute.zipped_divide(mX, (VECTOR,))  # (vector, n / vector)
+    rX = cute.make_rmem_tensor((VECTOR, VECTORS), Float32)  # (vector, vectors)
+    rX.fill(0.0)
+    for j in cutlass.range_constexpr(VECTORS):
+        if first + j * THREADS < mX.shape[0] // VECTOR:
+            rX[None, j].store(gX[None, first + j * THREADS].load())
+    total = rX.load().reduce(cute.ReductionOp.ADD, 0.0, 0)
     if total == NEVER:
         mY[0] = total
 
@@ -25,8 +28,8 @@ def read_kernel(mX: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexpr):
 @cute.jit
 def read(mX: cute.Tensor, mY: cute.Tensor, stream):
     """mX (n) float32, n a multiple of 4; mY (1) float32 stays as it is."""
-    blocks = cute.ceil_div(mX.shape[0], READ_PLAN.capacity)
-    read_kernel(mX, mY, READ_PLAN).launch(grid=(blocks, 1, 1), block=(READ_PLAN.block, 1, 1), stream=stream)
+    blocks = cute.ceil_div(mX.shape[0], VECTOR * VECTORS * THREADS)
+    read_kernel(mX, mY).launch(grid=(blocks, 1, 1), block=(THREADS, 1, 1), stream=stream)
 
 
 @cute.kernel

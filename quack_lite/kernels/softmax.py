@@ -1,40 +1,120 @@
-"""softmax(x)_i = exp(x_i - max) / sum_j exp(x_j - max), over the rows of a matrix, each read once and written once."""
+"""softmax(x)_i = exp(x_i - max) / sum_j exp(x_j - max) and its logarithm, over the rows of a matrix, both ways.
+
+softmax:     dx = y * (dy - sum_j y_j dy_j)
+log_softmax: dx = dy - exp(y) * sum_j dy_j
+"""
 
 import math
 
 import cutlass
 import cutlass.cute as cute
 
-from quack_lite import copies, reductions
+from quack_lite import copies, grid, reductions
 
 
 @cute.kernel
 def softmax_kernel(mX: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexpr):
     # tile
-    place = copies.row_place(plan)
-    tXgX = copies.partition(mX[place.row, None], place, plan)  # ((vector, 1), vectors)
-    tYgY = copies.partition(mY[place.row, None], place, plan)  # ((vector, 1), vectors)
-    tXpX = copies.predicate(copies.row_length(mX, place), place, plan)  # (1, vectors)
-    mailbox = reductions.expect_peers(plan)
+    tile = copies.row_tile(mX, grid.row_place(plan), plan)
+    mailbox = reductions.expect_peers(plan, parts=2)
 
     # load
-    x = copies.load(tXgX, tXpX, fill=-math.inf).to(cutlass.Float32)  # ((vector, 1), vectors)
+    x = copies.load(mX, tile, plan, fill=-math.inf)  # (elements)
 
     # reduce
-    powers, value = reductions.thread_softmax(x)  # ((vector, 1), vectors), (max, sum)
+    powers, value = reductions.thread_softmax(x)  # (elements), (max, sum)
+    reductions.peers_ready(plan)
     row_max, row_sum = reductions.row_reduce(value, reductions.SOFTMAX, plan, mailbox)
 
     # compute
-    y = powers * (reductions.exp(value[0] - row_max) / row_sum)
+    y = powers * (reductions.exp(value[0] - row_max) / row_sum)  # (elements)
 
     # store
-    copies.store(y, tYgY, tXpX)
+    copies.store(y, mY, tile, plan)
+
+
+@cute.kernel
+def log_softmax_kernel(mX: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexpr):
+    # tile
+    tile = copies.row_tile(mX, grid.row_place(plan), plan)
+    mailbox = reductions.expect_peers(plan, parts=2)
+
+    # load
+    x = copies.load(mX, tile, plan, fill=-math.inf)  # (elements)
+
+    # reduce
+    _, value = reductions.thread_softmax(x)  # (max, sum)
+    reductions.peers_ready(plan)
+    row_max, row_sum = reductions.row_reduce(value, reductions.SOFTMAX, plan, mailbox)
+
+    # compute
+    y = (x - row_max) - reductions.log(row_sum)  # (elements)
+
+    # store
+    copies.store(y, mY, tile, plan)
+
+
+@cute.kernel
+def softmax_backward_kernel(mdY: cute.Tensor, mY: cute.Tensor, mdX: cute.Tensor, plan: cutlass.Constexpr):
+    # tile
+    tile = copies.row_tile(mY, grid.row_place(plan), plan)
+    mailbox = reductions.expect_peers(plan, parts=1)
+
+    # load
+    dy = copies.load(mdY, tile, plan)  # (elements)
+    y = copies.load(mY, tile, plan)  # (elements)
+
+    # reduce
+    reductions.peers_ready(plan)
+    (dot,) = reductions.row_reduce(reductions.thread_sum(y * dy), reductions.SUM, plan, mailbox)
+
+    # compute
+    dx = y * (dy - dot)  # (elements)
+
+    # store
+    copies.store(dx, mdX, tile, plan)
+
+
+@cute.kernel
+def log_softmax_backward_kernel(mdY: cute.Tensor, mY: cute.Tensor, mdX: cute.Tensor, plan: cutlass.Constexpr):
+    # tile
+    tile = copies.row_tile(mY, grid.row_place(plan), plan)
+    mailbox = reductions.expect_peers(plan, parts=1)
+
+    # load
+    dy = copies.load(mdY, tile, plan)  # (elements)
+    y = copies.load(mY, tile, plan)  # (elements)
+
+    # reduce
+    reductions.peers_ready(plan)
+    (total,) = reductions.row_reduce(reductions.thread_sum(dy), reductions.SUM, plan, mailbox)
+
+    # compute
+    dx = dy - reductions.exp(y) * total  # (elements)
+
+    # store
+    copies.store(dx, mdX, tile, plan)
 
 
 @cute.jit
 def softmax(mX: cute.Tensor, mY: cute.Tensor, stream, plan: cutlass.Constexpr):
-    """mX (m, n) -> mY (m, n), rows of stride-1 elements."""
-    blocks = cute.ceil_div(mX.shape[0], plan.rows) * plan.cluster
-    softmax_kernel(mX, mY, plan).launch(
-        grid=(blocks, 1, 1), block=(plan.block, 1, 1), cluster=(plan.cluster, 1, 1), stream=stream
-    )
+    """mX (m, n) -> mY (m, n)."""
+    softmax_kernel(mX, mY, plan).launch(**grid.a_group_a_row(mX, plan), stream=stream)
+
+
+@cute.jit
+def log_softmax(mX: cute.Tensor, mY: cute.Tensor, stream, plan: cutlass.Constexpr):
+    """mX (m, n) -> mY (m, n)."""
+    log_softmax_kernel(mX, mY, plan).launch(**grid.a_group_a_row(mX, plan), stream=stream)
+
+
+@cute.jit
+def softmax_backward(mdY: cute.Tensor, mY: cute.Tensor, mdX: cute.Tensor, stream, plan: cutlass.Constexpr):
+    """mdY, mY (m, n) -> mdX (m, n); mY: the forward's result."""
+    softmax_backward_kernel(mdY, mY, mdX, plan).launch(**grid.a_group_a_row(mY, plan), stream=stream)
+
+
+@cute.jit
+def log_softmax_backward(mdY: cute.Tensor, mY: cute.Tensor, mdX: cute.Tensor, stream, plan: cutlass.Constexpr):
+    """mdY, mY (m, n) -> mdX (m, n); mY: the forward's result."""
+    log_softmax_backward_kernel(mdY, mY, mdX, plan).launch(**grid.a_group_a_row(mY, plan), stream=stream)
