@@ -20,15 +20,18 @@ grading evidence
 bench draw
 __init__
 functional simt
+checks ops
+rows
 catalog
 kernels
+turns
 copies reductions launch
-tiling facts reference machine
+grid tiling facts reference machine ratios sources
 """
 HEIGHT = {unit: -line for line, units in enumerate(LEVELS.split("\n")) for unit in units.split()}
 
 # Run on any laptop: from the package they may use one another, and never torch or the DSL.
-LITE = {"simt", "tiling", "draw"}
+LITE = {"simt", "tiling", "draw", "ratios"}
 # Import heavy things only where they are used, so that the command and a lesson start fast and everywhere.
 LAZY = {"__init__", "__main__", "cli", "lesson", "grading", "machine", "desk", "doctor", "publish"}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -97,7 +100,7 @@ def arrow_fault(unit, what):
     """Why `unit` may not import `what`; empty if it may."""
     if unit in LITE and (what in ("torch", "cutlass") or what in HEIGHT and what not in LITE):
         return "works without torch and the DSL"
-    if unit == "reference" and what not in {"torch", *sys.stdlib_module_names}:
+    if unit == "reference" and what not in {"torch", unit, *sys.stdlib_module_names}:
         return "torch only"
     if what in HEIGHT and what != unit and HEIGHT[what] >= HEIGHT[unit]:
         return "an arrow that points up"
@@ -122,6 +125,8 @@ def test_all_arrows_point_down():
         ("draw/maps.py", "from quack_lite.launch import build", "works without"),
         ("copies.py", "from quack_lite.kernels.softmax import softmax", "points up"),
         ("copies.py", "from quack_lite import reductions", "points up"),
+        ("copies.py", "from quack_lite import turns", "points up"),
+        ("grid.py", "from quack_lite import copies", "points up"),
         ("kernels/softmax.py", "from ..functional import softmax", "points up"),
         ("kernels/softmax.py", "import quack_lite.bench", "points up"),
         ("functional.py", "def f():\n    from quack_lite import softmax", "points up"),
