@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from quack_lite.evidence import digest, guard, processes, receipts, sanitizers, verify
+from quack_lite.evidence import digest, guard, plants, processes, receipts, sanitizers, verify
 
 PTX = ".version 8.8\n.visible .entry {name}(\n.param .b64 {name}_param_0\n)\n{{ mov.b32 %r1, {value}; ret; }}"
 IR = "module {{ cuda.kernel @kernel_{name}_0() {{ cutlass_launch_facts }} func.func @{name}() {{ gridDim {value} }} }}"
@@ -51,7 +51,7 @@ def test_what_is_launched_is_read_from_the_ptx():
 
 @pytest.fixture(params=[torch.float32, torch.bfloat16])
 def guarded(request):
-    return guard.surround(3, 5, request.param, pad=2, start=1, device="cpu")
+    return guard.surround((3, 5), request.param, pad=2, start=1, device="cpu")
 
 
 def test_a_complete_write_leaves_the_guard_silent(guarded):
@@ -109,10 +109,9 @@ def test_a_kernel_without_a_receipt_is_named(tmp_path):
 
 def finished(name, wrong=()):
     """What the steps say of a kernel that was run."""
-    record = {"problems": [], "tool": {"options": [], "tail": [], "launched": [name]}}
+    record = {"problems": [], "tool": {"options": [], "tail": []}}
     steps = {tool: record for tool in sanitizers.TOOLS}
-    values = {"digests": {"ptx": name, "ir": name}, "options": "", "values": {}, "guard_elements": 1}
-    return {**steps, "values": {**values, "problems": list(wrong)}, "delay": {"problems": [], "delay": None}}
+    return {**steps, "check": {"values": {}, "guard_elements": 1, "delay": None, "problems": list(wrong)}}
 
 
 class Bench:
@@ -122,28 +121,30 @@ class Bench:
         self.asked = []
         self.results = results
         monkeypatch.setattr(verify, "checked", self.checked)
-        monkeypatch.setattr(verify, "timed", self.timed)
         monkeypatch.setattr(verify, "lanes", lambda: 2)
-        monkeypatch.setattr(verify, "BATCH", 2)
+        monkeypatch.setattr(verify, "KERNELS_A_LANE", 1)
         monkeypatch.setattr(verify.plants, "pairs", lambda: [])
         monkeypatch.setattr(verify.receipts, "write", lambda receipt: receipts_write(receipt, folder))
 
-    def checked(self, kernels, deadline, listener):
+    def checked(self, kernels, folder, deadline, listener):
         self.asked.append(list(kernels))
         return {kernel: self.results[kernel]() for kernel in kernels}
 
-    def timed(self, kernels, deadline):
-        run = {"device": "", "driver": "", "date": "", "versions": {"flavour": "cu12"}}
-        return {kernel: {"problems": [], "time": {"of_copy": 0.9}, **run} for kernel in kernels}
 
-
+HERE = {"ceilings": {"copy": 4000.0}, "device": "", "driver": "", "date": "", "versions": {"flavour": "cu12"}}
 receipts_write = receipts.write
 
 
 def rounds(names, seconds=1000):
-    digests = {name: {"digests": {"ptx": name, "ir": name}} for name in names}
     console = verify.Console(quiet=True)
-    return verify.rounds(names, digests, verify.time.monotonic() + seconds, console)
+    start = verify.Outcome([], {}, names)
+    return verify.rounds(start, prepared(names), verify.time.monotonic() + seconds, console)
+
+
+def prepared(names):
+    """What the compilation of kernels without a receipt has left."""
+    made = {name: {"digests": {"ptx": name, "ir": name}, "options": "", "entries": [name]} for name in names}
+    return verify.Prepared({name: {**made[name], "time": {"gbps": 3600.0}} for name in names}, HERE, "folder")
 
 
 def test_all_that_is_right_gets_a_receipt_and_what_is_wrong_gets_none(monkeypatch, tmp_path):
@@ -169,11 +170,16 @@ def test_no_round_is_begun_when_time_is_short(monkeypatch, tmp_path):
     assert bench.asked == []
 
 
-def test_code_that_changes_between_look_up_and_run_gets_no_receipt(monkeypatch, tmp_path):
-    Bench(monkeypatch, tmp_path, {"a": lambda: finished("other")})
-    with pytest.raises(ValueError, match="changed meanwhile"):
-        rounds(["a"])
-    assert list(tmp_path.iterdir()) == []
+def test_a_kernel_that_does_not_compile_fails_alone(monkeypatch, tmp_path):
+    Bench(monkeypatch, tmp_path, {"a": lambda: finished("a")})
+    known = prepared(["a"])
+    known.kernels["b"] = {"problems": ["prepare: the process ended with code 1: ValueError: broken"]}
+    monkeypatch.setattr(receipts.lacks, "__defaults__", (tmp_path,))
+    start = verify.sorted_out(known, verify.Console(quiet=True))
+    assert start.left == ["a"]
+    assert start.failed == {
+        "b": ["was not compiled or timed: prepare: the process ended with code 1: ValueError: broken"]
+    }
 
 
 CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
@@ -213,13 +219,36 @@ def test_a_kernel_is_clean_only_if_the_tool_and_the_launch_record_say_so(tool_lo
     assert "".join(problems).startswith(says)
 
 
-def test_a_batch_that_is_not_clean_is_split(monkeypatch):
+def test_a_batch_that_is_not_clean_is_split_until_the_kernel_is_found(monkeypatch):
+    watched = []
+
     def watch(tool, kernels, *rest):
-        return {kernel: {"problems": []} for kernel in kernels}, FOUND if "bad" in kernels else CLEAN
+        watched.append(list(kernels))
+        return {kernel: {"problems": []} for kernel in kernels}, FOUND if "g" in kernels else CLEAN
 
     monkeypatch.setattr(sanitizers, "watch", watch)
-    found = sanitizers.examine("memcheck", ["good", "bad", "fine"], deadline=0)
-    assert [bool(found[kernel]["problems"]) for kernel in ("good", "bad", "fine")] == [False, True, False]
+    found = sanitizers.examine("memcheck", list("abcdefghij"), deadline=0)
+    assert [name for name in found if found[name]["problems"]] == ["g"]
+    assert sorted(found) == list("abcdefghij") and len(watched) < 9
+
+
+def test_wrong_values_in_a_clean_batch_are_one_kernels_affair(monkeypatch):
+    results = {"a": {"problems": []}, "b": {"problems": ["wrong values"]}}
+    monkeypatch.setattr(sanitizers, "watch", lambda *arguments: (results, CLEAN))
+    found = sanitizers.examine("memcheck", list("ab"), deadline=0)
+    assert (found["a"]["problems"], found["b"]["problems"]) == ([], ["memcheck: wrong values"])
+
+
+def test_a_batch_whose_process_ended_is_split(monkeypatch):
+    def watch(tool, kernels, *rest):
+        ended = {"problems": ["the process ended"], "ended": True}
+        late = list(kernels)[list(kernels).index("b") + 1 :] if "b" in kernels else []
+        results = {kernel: processes.UNFINISHED if kernel in late else {"problems": []} for kernel in kernels}
+        return (results | {"b": ended}, "") if "b" in kernels else (results, CLEAN)
+
+    monkeypatch.setattr(sanitizers, "watch", watch)
+    found = sanitizers.examine("memcheck", list("abc"), deadline=0)
+    assert [bool(found[name]["problems"]) for name in "abc"] == [False, True, False]
 
 
 def test_a_batch_cut_off_by_the_clock_is_neither_good_nor_bad(monkeypatch):
@@ -292,28 +321,30 @@ def test_a_receipt_is_plain_json(monkeypatch, tmp_path):
     Bench(monkeypatch, tmp_path, {"a": lambda: finished("a")})
     rounds(["a"])
     receipt = json.loads((tmp_path / "a.json").read_text())
-    assert set(receipt["tools"]) == {"memcheck", "racecheck", "initcheck", "synccheck"}
-    assert receipt["time"]["of_copy"] == 0.9
+    assert receipt["tools"] == {} and receipts.unwatched("a", verify.TOOLS, tmp_path) == list(verify.TOOLS)
+    assert receipt["time"]["of_copy"] == 0.9 and receipt["entries"] == ["a"]
 
 
 FAKE_WORKER = """
 import sys, json, pathlib
 words = sys.argv[1:]
 at = words.index("quack_lite.evidence.worker")
-step, kernels = words[at + 1], words[at + 2 :]
-planted = kernels[:1] == ["--plant"]
+step, rest = words[at + 1], words[at + 2 :]
+options = [word for word in rest if word.startswith("--")]
+planted = any(word.startswith("--plant=") for word in options)
 if "--log-file" in words:
     log = f"Invalid __global__ read\\n========= ERROR SUMMARY: {int(planted)} errors"
     pathlib.Path(words[words.index("--log-file") + 1]).write_text(log)
-run = {"device": "d", "driver": "1", "date": "2000-01-01", "versions": {"flavour": "cu12"}}
-for name in kernels[2 * planted :]:
-    digests = {"ptx": name, "ir": name}
+assert planted or step == "ceilings" or any(word.startswith("--objects=") for word in options)
+for name in rest[len(options) :]:
     said = {
-        "digest": {"digests": digests},
-        "values": {"digests": digests, "options": "o", "values": {"case": 0.5}, "guard_elements": 9},
-        "delay": {"delay": None},
-        "tool": {"launched": [name]},
-        "time": {"time": {"of_copy": 0.9}, **run},
+        "prepare": {"digests": {"ptx": name, "ir": name}, "options": "o", "entries": [name], "time": {"gbps": 3.6}},
+        "ceilings": {
+            "ceilings": {"copy": 4.0}, "device": "d", "driver": "1", "date": "2000-01-01",
+            "versions": {"flavour": "cu12"},
+        },
+        "check": {"values": {"case": 0.5}, "guard_elements": 9, "delay": None},
+        "tool": {},
     }[step]
     print("@receipt " + json.dumps({"kernel": name, "problems": [], **said}), flush=True)
 """
@@ -336,6 +367,9 @@ def machine_without_a_gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(receipts.read, "__defaults__", (tmp_path,))
     monkeypatch.setattr(receipts.lacks, "__defaults__", (tmp_path,))
     monkeypatch.setattr(receipts.write, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(receipts.unwatched, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(receipts.remove, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(receipts.no_longer_unverified, "__defaults__", (tmp_path / "unverified.json",))
     return tmp_path
 
 
@@ -347,6 +381,43 @@ def test_verify_writes_what_is_missing_and_then_has_nothing_to_do(machine_withou
     assert "2 never ran on a GPU" in said and "2 receipts written" in said
     assert verify.run() == 0
     assert "every kernel has a receipt that holds" in capsys.readouterr().out
+    assert all(set(receipts.read(name)["tools"]) == set(verify.TOOLS) for name in "abc")
+
+
+def test_a_tool_that_finds_something_takes_the_receipt_away(machine_without_a_gpu, monkeypatch, capsys):
+    right = sanitizers.examine
+
+    def examine(tool, kernels, deadline, **options):
+        found = right(tool, kernels, deadline, **options)
+        wrong = {"problems": ["racecheck: 3 found"]}
+        return {name: wrong if (tool, name) == ("racecheck", "b") else found[name] for name in kernels}
+
+    monkeypatch.setattr(sanitizers, "examine", examine)
+    assert verify.run() == 1
+    assert "1 kernels failed: b" in capsys.readouterr().out
+    assert sorted(path.stem for path in machine_without_a_gpu.iterdir()) == ["a", "c"]
+
+
+def test_a_receipt_that_lacks_a_tool_is_completed(machine_without_a_gpu):
+    assert verify.run() == 0
+    receipt = receipts.read("a")
+    del receipt["tools"]["memcheck"]
+    receipts.write(receipt)
+    assert receipts.unwatched("a", verify.TOOLS) == ["memcheck"]
+    assert verify.run() == 0
+    assert receipts.unwatched("a", verify.TOOLS) == []
+
+
+def test_a_kernel_waits_for_a_gpu_as_long_as_it_is_not_changed(tmp_path):
+    path = tmp_path / "unverified.json"
+    receipts.replace(path, {"a": {"ptx": "1", "ir": "2"}, "b": {"ptx": "3", "ir": "4"}})
+    same, changed = {"a": {"ptx": "1", "ir": "2"}}, {"a": {"ptx": "1", "ir": "9"}}
+    assert receipts.faults(same, tmp_path / "none", path) == []
+    assert receipts.faults(changed, tmp_path / "none", path) == ["a never ran on a GPU: `make verify` on one"]
+    receipts.no_longer_unverified(["a"], path)
+    assert set(receipts.unverified(path)) == {"b"}
+    receipts.no_longer_unverified(["b"], path)
+    assert not path.exists()
 
 
 def test_verify_writes_nothing_when_a_tool_misses_its_fault(machine_without_a_gpu, monkeypatch, capsys):
@@ -354,3 +425,23 @@ def test_verify_writes_nothing_when_a_tool_misses_its_fault(machine_without_a_gp
     assert verify.run() == 1
     assert "memcheck misses the planted fault fault (it says: memcheck: 1 found" in capsys.readouterr().out
     assert list(machine_without_a_gpu.iterdir()) == []
+
+
+def test_values_and_guard_regions_are_looked_at_in_one_run():
+    pairs = [("guard", "a"), ("values", "a"), ("memcheck", "a"), ("values", "b")]
+    found = plants.runs(pairs)
+    assert found == {("values", "a"): ["guard", "values"], ("memcheck", "a"): ["memcheck"], ("values", "b"): ["values"]}
+
+
+def test_each_check_that_misses_its_fault_is_named(monkeypatch):
+    problems = ["y: 3 elements outside the output were written"]
+    monkeypatch.setattr(plants, "load", lambda name: type("Fault", (), {"KERNEL": "k"}))
+    monkeypatch.setattr(processes, "run", lambda *arguments, **options: {"k": {"problems": problems}})
+    (said,) = plants.missed("values", "a", ["guard", "values"], deadline=0)
+    assert said == "values misses the planted fault a (it says: y: 3 elements outside the output were written)"
+
+
+def test_kernels_are_shared_out_evenly():
+    assert verify.batches(list("abcdefg"), 3) == [list("adg"), list("be"), list("cf")]
+    size = verify.KERNELS_A_LANE * verify.lanes()
+    assert [verify.round_size(left) for left in (1, size, size + 1)] == [1, size, -(-(size + 1) // 2)]

@@ -1,139 +1,172 @@
-"""The inputs that exercise a kernel of the list: the edges of its plan, odd shapes, padded rows, unusual values."""
+"""The inputs that exercise a kernel of the list: the edges of its plan, each place of a vector, unusual values."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
-
-from quack_lite import catalog, tiling
+from quack_lite import catalog
+from quack_lite.evidence import changes, operands
 
 MANY_ROWS = 70_001  # more than fit on a grid's second axis
 MANY_ELEMENTS = 2**21
-DTYPES = {name: getattr(torch, name) for name in catalog.FLOATS}
+MOST_WATCHED = 2**22  # elements of a launch under a tool; the values of larger ones are checked without
 
 
 @dataclass(frozen=True)
 class Case:
-    """An input (rows, n), with `pad` elements between rows, that starts `start` elements behind a 16-byte boundary."""
+    """Matrices (rows, n), with `pad` elements or more between rows, that start `start` elements behind a boundary."""
 
     name: str
     rows: int
     n: int
     pad: int = 0
     start: int = 0
-    content: Callable = lambda x: x
+    change: Callable = operands.unchanged
 
-    def input(self, dtype: torch.dtype) -> torch.Tensor:
-        """The values (rows, n) on the CPU, the same each time."""
-        random = torch.Generator().manual_seed(self.n)
-        return self.content(4 * torch.randn(self.rows, self.n, generator=random)).to(dtype)
-
-
-def cases(kernel: catalog.Kernel) -> list[Case]:
-    """All cases of a kernel."""
-    return copy_cases(kernel.plan) if kernel.operator == "copy" else row_cases(kernel.plan)
+    def contents(self, kernel: catalog.Kernel, device="cpu") -> operands.Contents:
+        """Its inputs and numbers, the same each time."""
+        return operands.contents(kernel, self.rows, self.n, device, self.change)
 
 
-def tool_cases(kernel: catalog.Kernel) -> list[Case]:
-    """Few and small ones, for tools that slow a kernel down: no row fills the first, a second block works on both."""
-    plan = kernel.plan
+def cases(kernel: catalog.Kernel, device="cuda") -> list[Case]:
+    """All cases of a kernel. device: the one that its rows are shared out on."""
     if kernel.operator == "copy":
-        return [Case("a tile, a vector, an element", 1, plan.capacity + plan.vector + 1)]
-    shortest, longest = lengths(plan)
-    return [
-        Case("shortest, padded", plan.rows + 1, shortest, pad=row_padding(plan, shortest)),
-        Case("longest", plan.rows + 1, longest),
-    ]
-
-
-def lengths(plan: tiling.RowPlan) -> tuple[int, int]:
-    """The shortest and the longest row that gets this plan."""
-    table = tiling.plans(plan.vector)
-    i = table.index(plan)
-    shorter = table[i - 1].capacity if i else 0
-    return shorter + plan.vector, min(plan.capacity, tiling.MAX_N // plan.vector * plan.vector)
-
-
-def middle(plan: tiling.RowPlan) -> int:
-    """A row length in the middle, an odd number of vectors."""
-    shortest, longest = lengths(plan)
-    return (shortest + longest) // 2 // plan.vector // 2 * 2 * plan.vector + plan.vector
-
-
-def row_padding(plan: tiling.RowPlan, n: int) -> int:
-    """Elements that bring rows of n to a distance that 128-bit accesses allow, at least one."""
-    return plan.vector if plan.vector > 1 else 8 - n % 8
-
-
-def row_cases(plan: tiling.RowPlan) -> list[Case]:
-    """The cases of an operator over rows."""
-    shortest, longest = lengths(plan)
-    n = middle(plan)
-    found = [
-        Case("one row, shortest", 1, shortest),
-        Case("one row, longest", 1, longest),
-        Case("rows that do not fill a block", plan.rows * 3 + 1, n),
-        Case("many rows, shortest", max(7, min(MANY_ROWS, MANY_ELEMENTS // shortest)), shortest),
-        Case("right half masked", 3, longest, content=right_half_masked),
-        Case("left half masked", 3, longest, content=left_half_masked),
-        Case("every second masked", 3, n, content=every_second_masked),
-        Case("rows of -inf, NaN, +inf", 6, n, content=unusual_rows),
-        Case("large values", 3, n, content=lambda x: 5000 * x.clamp(-12, 12)),
-        Case("equal values", 2, n, content=torch.ones_like),
-    ]
-    found += [Case(f"padded rows, n % 8 = {n % 8}", plan.rows + 2, n, pad=row_padding(plan, n)) for n in padded(plan)]
-    if plan.vector == 1:
-        found.append(Case("misaligned", plan.rows + 1, n, start=1))
+        return copy_cases(kernel.plan)
+    found = [*lengths_and_rows(kernel), *places(kernel), *values(kernel)]
+    if catalog.lengths(kernel)[0] == 1:
+        found += short_rows(kernel)
+    if goes_on_along_rows(kernel):
+        found += pieces(kernel)
+    if operands.is_persistent(kernel):
+        found += turns(kernel, device)
     return found
 
 
-def padded(plan: tiling.RowPlan) -> list[int]:
-    """Row lengths to try with padded rows: for one-element loads one of each remainder by 8."""
-    shortest, longest = lengths(plan)
-    if plan.vector > 1:
-        return [shortest, middle(plan)]
-    first = math.ceil(shortest / 8) * 8
-    return [n for n in range(first + 1, first + 8) if n <= longest]
+def tool_cases(kernel: catalog.Kernel, device="cuda") -> list[Case]:
+    """Few and small ones, for tools that slow a kernel down: no row fills the first, more blocks than one work."""
+    plan = kernel.plan
+    if kernel.operator == "copy":
+        return [Case("a tile, a vector, an element", 1, plan.capacity + plan.vector + 1)]
+    found = [Case("odd, padded", plan.rows + 1, odd(kernel), pad=3, start=1)]
+    if goes_on_along_rows(kernel):
+        found.append(
+            Case("more than a block holds", 2, max(catalog.lengths(kernel)[0], plan.capacity + plan.vector + 1))
+        )
+    if operands.is_persistent(kernel):
+        again = Case("every stage again", rows_of_turns(kernel, odd(kernel), plan.stages + 1, device), odd(kernel))
+        found += [again] if again.rows * again.n <= MOST_WATCHED else []
+    return found
 
 
-def copy_cases(plan: tiling.RowPlan) -> list[Case]:
+def goes_on_along_rows(kernel: catalog.Kernel) -> bool:
+    """Whether rows may be longer than a block, or a cluster, holds at once."""
+    return catalog.lengths(kernel)[1] > kernel.plan.capacity + 3 * kernel.plan.vector
+
+
+def rows_of_turns(kernel: catalog.Kernel, n: int, turns: int, device) -> int:
+    """Rows that keep all groups of blocks busy for so many turns, and one more."""
+    return turns * operands.at_once(kernel, MANY_ROWS, n, device) + 1
+
+
+def middle(kernel: catalog.Kernel) -> int:
+    """A row length in the middle, an odd number of vectors where it can be."""
+    shortest, longest = catalog.lengths(kernel)
+    vector = kernel.plan.vector
+    return min(longest, max(shortest, (shortest + longest) // 2 // vector // 2 * 2 * vector + vector))
+
+
+def odd(kernel: catalog.Kernel) -> int:
+    """A short row that begins and ends with single elements, at least three vectors if the plan allows it."""
+    shortest, longest = catalog.lengths(kernel)
+    vector = kernel.plan.vector
+    return min(longest, max(shortest, 3 * vector) // vector * vector + vector - 1)
+
+
+def lengths_and_rows(kernel: catalog.Kernel) -> list[Case]:
+    """The ends of the plan, and numbers of rows."""
+    shortest, longest = catalog.lengths(kernel)
+    rows, n = kernel.plan.rows, middle(kernel)
+    return [
+        Case("one row, shortest", 1, shortest),
+        Case("one row, longest", 1, longest),
+        Case("rows that do not fill a block", rows * 3 + 1, n),
+        Case("shortest", max(rows + 1, 9), shortest),
+        Case("many rows", max(7, min(MANY_ROWS, MANY_ELEMENTS // shortest)), shortest),
+    ]
+
+
+def places(kernel: catalog.Kernel) -> list[Case]:
+    """Each remainder of a row by a vector, each start in one, padded rows of both kinds."""
+    vector, rows, n = kernel.plan.vector, kernel.plan.rows + 2, middle(kernel)
+    longest = catalog.lengths(kernel)[1]
+    found = [Case(f"rows one behind the other, n % {vector} = {k}", max(rows, vector), n + k) for k in range(1, vector)]
+    found += [Case(f"padded to a vector, n % {vector} = {k}", rows, n + k, pad=vector - k) for k in range(1, vector)]
+    found += [Case(f"start {k}", rows, n + 3 * k % vector, start=k) for k in range(1, vector)]
+    found += [Case(f"start {k}, n and padding odd", rows, n + k, pad=k, start=k) for k in (1, vector - 1)]
+    found += [Case("start 1, longest", 2, longest, start=1)]
+    return [case for case in found if case.n <= longest]
+
+
+def short_rows(kernel: catalog.Kernel) -> list[Case]:
+    """Rows up to two vectors: no whole vector, nothing but the elements before the first boundary, nothing behind."""
+    vector, longest = kernel.plan.vector, catalog.lengths(kernel)[1]
+    rows = kernel.plan.rows + 1
+    return [
+        Case(f"{n} elements, start {start}", rows, n, start=start, pad=(vector - n) % vector + vector)
+        for n in range(1, min(longest, 2 * vector + 1) + 1)
+        for start in sorted({0, 1, vector - n % vector, vector - 1} - {vector})
+    ]
+
+
+def turns(kernel: catalog.Kernel, device) -> list[Case]:
+    """Rows for a fixed number of groups: as many as fit at once, one more, several turns that end unevenly."""
+    shortest, longest = catalog.lengths(kernel)
+    n, many = middle(kernel), kernel.plan.stages + 2
+    return [
+        Case("one turn", rows_of_turns(kernel, shortest, 1, device) - 1, shortest),
+        Case("one turn and a row", rows_of_turns(kernel, n, 1, device), n),
+        Case("one turn and a row, longest", rows_of_turns(kernel, longest, 1, device), longest),
+        Case("every stage again, odd", rows_of_turns(kernel, odd(kernel), many, device), odd(kernel)),
+        Case("every stage again, shortest", rows_of_turns(kernel, shortest, many, device), shortest),
+    ]
+
+
+def pieces(kernel: catalog.Kernel) -> list[Case]:
+    """Rows that a block, or a cluster, goes through in several steps, or that several blocks share."""
+    capacity, (shortest, longest) = kernel.plan.capacity, catalog.lengths(kernel)
+    first = -(-shortest // capacity) * capacity
+    lengths = (first, first + 1, first + capacity - 1, first + capacity, first + 2 * capacity + kernel.plan.vector + 1)
+    return [
+        Case(f"{n} elements, start {start}", 2, n, start=start) for n in lengths if n <= longest for start in (0, 1)
+    ]
+
+
+def values(kernel: catalog.Kernel) -> list[Case]:
+    """Unusual values."""
+    longest = catalog.lengths(kernel)[1]
+    n = min(longest, middle(kernel) + kernel.plan.vector - 1)
+    length_of = {changes.right_half_masked: longest, changes.left_half_masked: longest}
+    return [
+        Case(change.__name__.replace("_", " "), changes.ROWS, length_of.get(change, n), change=change)
+        for change in changes.of(kernel.operator)
+    ]
+
+
+def copy_cases(plan) -> list[Case]:
     """The cases of copy."""
     tile, vector = plan.capacity, plan.vector
     lengths = {1, vector - 1, vector, tile - vector, tile - 1, tile, tile + 1, tile + vector, 5 * tile + 3 * vector + 1}
     found = [Case(f"{n} elements", 1, n) for n in sorted(lengths - {0})]
-    found.append(Case("NaN and inf", 1, tile + vector, content=unusual_elements))
+    found.append(Case("NaN and inf", 1, tile + vector, change=changes.nan_and_inf_elements))
     if vector == 1:
         found.append(Case("misaligned", 1, 3 * tile + 1, start=1))
     return found
 
 
-def right_half_masked(x):
-    x[:, x.shape[1] // 2 + 1 :] = -math.inf
-    return x
+def row_padding(case: Case, matrix: int, vector: int) -> int:
+    """Elements between the rows of a launch's matrix of this number: other distances, the same place in a vector."""
+    return case.pad and case.pad + matrix * vector
 
 
-def left_half_masked(x):
-    x[:, : x.shape[1] // 2] = -math.inf
-    return x
-
-
-def every_second_masked(x):
-    x[:, 1::2] = -math.inf
-    return x
-
-
-def unusual_rows(x):
-    x[0] = -math.inf
-    x[1, -1] = math.nan
-    x[2, 0] = math.inf
-    x[3, :-1] = -math.inf
-    x[4, 1:] = -math.inf
-    return x
-
-
-def unusual_elements(x):
-    x[:, ::3] = math.nan
-    x[:, 1::3] = math.inf
-    x[:, 2::3] = -0.0
-    return x
+def start_of_vector(case: Case) -> int:
+    """Elements from a boundary to the first of a row (n) or column (m): any, since none is promised."""
+    return case.start * 3 % 4

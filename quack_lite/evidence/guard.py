@@ -9,13 +9,13 @@ import torch
 
 MARGIN = 4096  # elements before and behind; a multiple of 16 bytes
 PATTERN = {torch.int16: 0x7FA5, torch.int32: 0x7FA5A5A5}
-INPUT_PATTERN = {torch.int16: 0x7FB6, torch.int32: 0x7FB6B6B6}  # another one: a copy that runs over would bring it
-INTEGER = {2: torch.int16, 4: torch.int32}
+INPUT_PATTERN = {torch.int16: 0x7FB6, torch.int32: 0x7FB6B6B6, torch.int64: 0x7FB6B6B67FB6B6B6}  # a copy shows it
+INTEGER = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @dataclass(frozen=True)
 class Guarded:
-    """bits: the buffer as integers (elements).  view: the tensor in it (rows, n), row ends of `pad` elements apart."""
+    """bits: the buffer as integers (elements).  view: the tensor in it (m, n) or (n), rows `pad` elements apart."""
 
     bits: torch.Tensor
     view: torch.Tensor
@@ -48,13 +48,14 @@ class Guarded:
 
 
 def surround(
-    rows: int, n: int, dtype: torch.dtype, pad: int = 0, start: int = 0, device="cuda", pattern=PATTERN
+    shape: tuple[int, ...], dtype: torch.dtype, pad: int = 0, start: int = 0, device="cuda", pattern=PATTERN
 ) -> Guarded:
-    """A guarded tensor (rows, n); `start`: elements from a 16-byte boundary to its first element."""
+    """A guarded tensor (m, n) or (n); `start`: elements from a 16-byte boundary to its first element."""
     integer = INTEGER[dtype.itemsize]
-    size = MARGIN + start + rows * (n + pad) + MARGIN
+    strides = (shape[1] + pad, 1) if len(shape) == 2 else (1,)
+    size = MARGIN + start + shape[0] * strides[0] + MARGIN
     bits = torch.full((size,), pattern[integer], dtype=integer, device=device)
-    return Guarded(bits, bits.view(dtype).as_strided((rows, n), (n + pad, 1), MARGIN + start))
+    return Guarded(bits, bits.view(dtype).as_strided(shape, strides, MARGIN + start))
 
 
 def place_of(buffer: torch.Tensor, view: torch.Tensor) -> torch.Tensor:

@@ -16,6 +16,7 @@ WORDS = {
     "guard": ("outside the output were written", "of the output were not written"),
     "delay": ("other bits", "hangs", "CUDA error", "cudaError"),
 }
+SAID = 5  # problems that are shown
 
 
 def names() -> list[str]:
@@ -35,29 +36,43 @@ def pairs() -> list[tuple[str, str]]:
     return [(check, name) for name in names() for check in load(name).CAUGHT_BY]
 
 
-def missed(check: str, name: str, deadline: float) -> str:
-    """Runs a check on a planted fault: empty if it caught it, else a sentence."""
+def runs(pairs: list[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+    """{(what is run, fault): the checks that it is for}: values and guard regions are looked at in one run."""
+    found = {}
+    for check, name in pairs:
+        found.setdefault(("values" if check == "guard" else check, name), []).append(check)
+    return found
+
+
+def missed(step: str, name: str, checks: list[str], deadline: float) -> list[str]:
+    """Runs a planted fault: a sentence for each of the checks that missed it."""
     kernel = load(name).KERNEL
-    if check in sanitizers.TOOLS:
-        result = sanitizers.examine(check, [kernel], deadline, plant=name)[kernel]
-        caught = result.get("said", False)
+    if step in sanitizers.TOOLS:
+        result = sanitizers.examine(step, [kernel], deadline, plant=name)[kernel]
     else:
-        step = "delay" if check == "delay" else "values"
         result = processes.run(step, [kernel], deadline, plant=name)[kernel]
-        caught = any(word in problem for problem in result.get("problems", []) for word in WORDS[check])
-    if caught:
-        return ""
-    said = "; ".join(result.get("problems", [])) or ("no answer in time" if result.get("unfinished") else "nothing")
-    return f"{check} misses the planted fault {name} (it says: {said})"
+    problems = result.get("problems", [])
+    said = "; ".join(problems[:SAID]) or ("no answer in time" if result.get("unfinished") else "nothing")
+    return [
+        f"{check} misses the planted fault {name} (it says: {said})" for check in checks if not caught(check, result)
+    ]
+
+
+def caught(check: str, result: dict) -> bool:
+    """Whether a check says what it has to say of its fault."""
+    if check in sanitizers.TOOLS:
+        return result.get("said", False)
+    return any(word in problem for problem in result.get("problems", []) for word in WORDS[check])
 
 
 def run(deadline: float, lanes: int, listener: Callable[[], None]) -> list[str]:
-    """One sentence for each planted fault that its check misses."""
+    """One sentence for each check that misses a planted fault."""
 
-    def one(pair):
-        sentence = missed(*pair, deadline)
+    def one(item):
+        (step, name), checks = item
+        sentences = missed(step, name, checks, deadline)
         listener()
-        return sentence
+        return sentences
 
     with ThreadPoolExecutor(lanes) as pool:
-        return list(filter(None, pool.map(one, pairs())))
+        return [sentence for found in pool.map(one, runs(pairs()).items()) for sentence in found]

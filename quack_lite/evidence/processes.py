@@ -29,16 +29,18 @@ def run(
     deadline: float,
     *,
     plant: str | None = None,
+    objects: str | None = None,
     prefix: Sequence[str] = (),
     listener: Callable[[dict], None] = nothing,
 ) -> dict[str, dict]:
     """{kernel: what the worker says of it} of one worker process, killed at the deadline (time.monotonic()).
 
     A process that ends early leaves a problem that says so at the kernel it was at, with "ended". Kernels that were
-    not reached are "unfinished".  prefix: a command in front of the worker's.  listener: hears each result at once.
+    not reached are "unfinished".  plant, objects: options of the worker.  prefix: a command in front of the worker's.
+    listener: hears each result at once.
     """
-    planted = ["--plant", plant] if plant else []
-    command = [*prefix, sys.executable, "-m", "quack_lite.evidence.worker", step, *planted, *kernels]
+    options = [f"--{name}={value}" for name, value in (("plant", plant), ("objects", objects)) if value]
+    command = [*prefix, sys.executable, "-m", "quack_lite.evidence.worker", step, *options, *kernels]
     with tempfile.TemporaryDirectory() as folder, open(os.path.join(folder, "stderr"), "w+") as stderr:
         process = subprocess.Popen(
             command,

@@ -1,7 +1,7 @@
 """compute-sanitizer's tools over worker processes, many kernels at once; a batch that is not clean is split.
 
 A clean summary counts only with the launch record of the worker that the tool watched: each kernel's output had to
-turn from a pattern into the right values. The names in PTX of the kernels that ran are kept with it.
+turn from a pattern into the right values.
 """
 
 import importlib.util
@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +35,7 @@ TOOLS = {
 }
 SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+)", re.M)
 TAIL_LINES = 4
+PARTS = 4  # into which a batch that is not clean is split
 FIRST_PORT, PORTS_EACH = 49152, 16
 ports = itertools.cycle(range(FIRST_PORT, FIRST_PORT + 100 * PORTS_EACH, PORTS_EACH))
 
@@ -47,33 +48,37 @@ def find() -> str | None:
     return shutil.which("compute-sanitizer") or next((str(path) for path in wheels if os.access(path, os.X_OK)), None)
 
 
-def examine(
-    tool: str,
-    kernels: Sequence[str],
-    deadline: float,
-    plant: str | None = None,
-    listener: Callable[[dict], None] = processes.nothing,
-) -> dict[str, dict]:
-    """{kernel: {"problems": sentences, "tool": what was run, its last lines, the names launched}} of one tool."""
-    found, log = watch(tool, kernels, deadline, plant, listener)
+def examine(tool: str, kernels: Sequence[str], deadline: float, **options) -> dict[str, dict]:
+    """{kernel: {"problems": sentences, "tool": what was run, its last lines}} of one tool.
+
+    options: of processes.run. A batch that is not clean is split.
+    """
+    found, log = watch(tool, kernels, deadline, options)
     errors = count(log)
-    if errors is None and any(result.get("unfinished") for result in found.values()):
+    ended = any(result.get("ended") for result in found.values())
+    if errors is None and not ended and any(result.get("unfinished") for result in found.values()):
         return {kernel: processes.UNFINISHED for kernel in kernels}
-    good = errors == 0 and not any(result.get("problems") or result.get("unfinished") for result in found.values())
-    if not good and len(kernels) > 1:
-        with ThreadPoolExecutor(4) as pool:
-            parts = pool.map(lambda kernel: examine(tool, [kernel], deadline, plant), kernels)
-            return {kernel: result for part in parts for kernel, result in part.items()}
+    if (errors != 0 or ended) and len(kernels) > 1:
+        return in_parts(tool, kernels, deadline, options)
     return {kernel: judged(tool, result, errors, log) for kernel, result in found.items()}
 
 
-def watch(tool: str, kernels: Sequence[str], deadline: float, plant, listener) -> tuple[dict[str, dict], str]:
+def in_parts(tool: str, kernels: Sequence[str], deadline: float, options: dict) -> dict[str, dict]:
+    """As examine, in parts, at once, so that those that are clean are told from the others."""
+    parts = [kernels[i::PARTS] for i in range(min(PARTS, len(kernels)))]
+    options = {name: value for name, value in options.items() if name != "listener"}
+    with ThreadPoolExecutor(PARTS) as pool:
+        results = pool.map(lambda part: examine(tool, part, deadline, **options), parts)
+        return {kernel: result for found in results for kernel, result in found.items()}
+
+
+def watch(tool: str, kernels: Sequence[str], deadline: float, options: dict) -> tuple[dict[str, dict], str]:
     """(what the worker says of each kernel, what the tool wrote)."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         own = ["--port", str(next(ports)), "--log-file", str(log)]
         prefix = [find(), "--tool", tool, *TOOLS[tool].options, *own]
-        found = processes.run("tool", kernels, deadline, plant=plant, prefix=prefix, listener=listener)
+        found = processes.run("tool", kernels, deadline, prefix=prefix, **options)
         return found, log.read_text(errors="replace") if log.is_file() else ""
 
 
@@ -85,12 +90,14 @@ def count(log: str) -> int | None:
 
 def judged(tool: str, result: dict, errors: int | None, log: str) -> dict:
     """A worker's result together with what the tool found."""
+    if result.get("unfinished"):
+        return processes.UNFINISHED
     problems = [f"{tool}: {sentence}" for sentence in result.get("problems", [])]
     if errors is None:
         problems.append(f"{tool}: the tool wrote no summary: {' / '.join(tail(log)) or 'nothing at all'}")
     elif errors:
         problems.append(f"{tool}: {errors} found, the first: {first_finding(log, TOOLS[tool].words)}")
-    record = {"options": list(TOOLS[tool].options), "tail": tail(log), "launched": result.get("launched", [])}
+    record = {"options": list(TOOLS[tool].options), "tail": tail(log)}
     return {"problems": problems, "tool": record, "said": TOOLS[tool].words in log}
 
 

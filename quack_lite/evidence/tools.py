@@ -1,35 +1,62 @@
 """What runs under a sanitizer tool: small launches whose tensors end where their allocations end."""
 
+from dataclasses import replace
+
 import torch
 
 from quack_lite import catalog, launch, reference
-from quack_lite.evidence import guard, values
-from quack_lite.evidence.cases import DTYPES, Case, tool_cases
+from quack_lite.evidence import guard, operands, values
+from quack_lite.evidence.cases import Case, tool_cases
+
+ROWS_MADE = 64  # different ones; more rows repeat them
 
 
-def launch_watched(kernel: catalog.Kernel, built: launch.Built) -> list[str]:
+def launch_watched(kernel: catalog.Kernel, built: launch.Built, device="cuda") -> list[str]:
     """Launches the kernel on its small cases; a sentence for each without right values: nothing was watched there."""
     return [
         f"{case.name}: wrong values, or not launched: error {error:.3g} of the tolerance"
-        for case in tool_cases(kernel)
-        if (error := watched_error(kernel, built, case)) > 1
+        for case in tool_cases(kernel, device)
+        if (error := watched_error(kernel, built, case, device)) > 1
     ]
 
 
-def watched_error(kernel: catalog.Kernel, built: launch.Built, case: Case) -> float:
-    """The error of one launch. Only the rows of the input are ever written, the ends between them are not."""
-    dtype = DTYPES[kernel.dtype]
-    values_in = case.input(dtype)
-    x, y = allocate(case, dtype), allocate(case, dtype)
-    x.copy_(values_in)
-    y.view(guard.INTEGER[y.itemsize]).fill_(guard.PATTERN[guard.INTEGER[y.itemsize]])
-    values.run(kernel, built, x, y)
-    torch.cuda.synchronize()
-    return reference.worst_error(kernel.operator, values_in, y.contiguous().cpu())
+def watched_error(kernel: catalog.Kernel, built: launch.Built, case: Case, device) -> float:
+    """The error of one launch. Only the elements of the inputs are ever written, the ends between them are not."""
+    form, made = operands.form(kernel), replace(case, rows=min(case.rows, ROWS_MADE)).contents(kernel)
+    source = torch.arange(case.rows) % ROWS_MADE
+    partial = operands.at_once(kernel, case.rows, case.n, device)
+    items = enumerate(form.inputs + form.outputs)
+    tensors = [allocate(item, number, case, kernel, partial, device) for number, item in items]
+    inputs, outputs = tensors[: len(form.inputs)], tensors[len(form.inputs) :]
+    for x, content in zip(inputs, of_rows(form.inputs, made.inputs, source), strict=True):
+        x.copy_(content)
+    for y in outputs:
+        integers = values.as_integers(y)
+        integers.fill_(guard.PATTERN[integers.dtype])
+    values.run(kernel, built, inputs, outputs, made.numbers)
+    rows = looked_at(kernel, case.rows)
+    results = [y.contiguous().cpu() for y in of_rows(form.outputs, outputs, rows.to(device))]
+    given = of_rows(form.inputs, made.inputs, source[rows])
+    return reference.worst_error(kernel.operator, (*given, *made.numbers), tuple(results))
 
 
-def allocate(case: Case, dtype: torch.dtype) -> torch.Tensor:
-    """An allocation of its own (rows, n), uninitialised, without the padding behind the last row."""
-    stride = case.n + case.pad
-    flat = torch.empty(case.rows * stride - case.pad, dtype=dtype, device="cuda")
-    return flat.as_strided((case.rows, case.n), (stride, 1))
+def looked_at(kernel: catalog.Kernel, m: int) -> torch.Tensor:
+    """The rows whose values are looked at: all where sums over them are a result, or they are few; else some."""
+    if m <= ROWS_MADE or operands.has_partial_sums(kernel):
+        return torch.arange(m)
+    return torch.linspace(0, m - 1, ROWS_MADE).long()
+
+
+def of_rows(items, tensors, rows: torch.Tensor) -> list[torch.Tensor]:
+    """These rows of the tensors that hold something of each row; the others as they are."""
+    return [x[rows] if item.kind in operands.ONE_A_ROW else x for item, x in zip(items, tensors, strict=True)]
+
+
+def allocate(item: operands.Operand, number: int, case: Case, kernel, partial: int, device) -> torch.Tensor:
+    """An allocation of its own, uninitialised, that ends with the operand's last element."""
+    shape = item.shape(case.rows, case.n, partial)
+    place = values.whereabouts(item, number, case, kernel.plan.vector)
+    start, pad = place.get("start", 0), place.get("pad", 0)
+    strides = (shape[1] + pad, 1) if len(shape) == 2 else (1,)
+    flat = torch.empty(start + shape[0] * strides[0] - pad, dtype=item.dtype, device=device)
+    return flat.as_strided(shape, strides, start)

@@ -1,7 +1,13 @@
-"""quack-lite verify: runs what has no receipt on this GPU, and writes the receipts; the next run goes on from there."""
+"""quack-lite verify: runs what has no receipt on this GPU, and writes the receipts; the next run goes on from there.
 
-import math
+Each kernel is compiled and timed once, while nothing else runs. Its values, guard regions and delays are checked from
+the object file that the compilation left, and its receipt is written. Then the sanitizer's tools watch the kernels
+whose receipt has nothing of them yet, and what they say is added.
+"""
+
 import os
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +19,22 @@ from rich.progress import Progress
 from quack_lite import machine
 from quack_lite.evidence import digest, plants, processes, receipts, sanitizers
 
-BATCH = 12  # kernels a process
-STEPS = ("values", "delay", *sanitizers.TOOLS)
-SECONDS_TO_TIME = 2  # a kernel
-RESERVE = 30  # seconds to start the timing and to write the receipts
+CHECKED, WATCHED = 6, 8  # kernels a process
+KERNELS_A_LANE = 6  # in a round
+RESERVE = 10  # seconds to write the receipts
+TOOLS = tuple(sanitizers.TOOLS)
 SHOWN_PROBLEMS = 3
+
+
+class Prepared(NamedTuple):
+    """kernels: {name: what was compiled, and its time if it has no receipt}.  circumstances: ceilings, device, date.
+
+    folder: of the object files.
+    """
+
+    kernels: dict[str, dict]
+    circumstances: dict
+    folder: str
 
 
 class Outcome(NamedTuple):
@@ -37,17 +54,20 @@ def run(only: str = "", seconds: float = 480) -> int:
     deadline = time.monotonic() + seconds
     require(machine.reasons("hopper"), sanitizers.find(), digest.flavour(), receipts.flavours())
     kernels = named(only)
-    console.print(f"{len(kernels)} kernels: compiling them to find those without a receipt")
-    digests = processes.spread("digest", kernels, deadline, lanes())
-    todo = without_receipt(digests, console)
-    if not todo:
-        console.print("every kernel has a receipt that holds")
-        return 0
-    console.print(f"{len(todo)} without one; first the planted faults, which the checks must catch")
-    if missed := faults_first(deadline, console):
-        console.print(*missed, "no receipt is written: a check that misses its fault proves nothing", sep="\n")
-        return 1
-    outcome = rounds(todo, digests, deadline, console)
+    with tempfile.TemporaryDirectory() as folder:
+        console.print(f"{len(kernels)} kernels: compiling them to find those without a receipt, and timing those")
+        prepared = prepare(kernels, deadline, folder, console)
+        start = sorted_out(prepared, console)
+        if not start.left and not start.failed and not to_watch(kernels):
+            console.print("every kernel has a receipt that holds")
+            return 0
+        console.print(f"{len(start.left)} to examine; first the planted faults, which the checks must catch")
+        if missed := faults_first(deadline, console):
+            console.print(*missed, "no receipt is written: a check that misses its fault proves nothing", sep="\n")
+            return 1
+        outcome = rounds(start, prepared, deadline, console)
+        receipts.no_longer_unverified(outcome.written)
+        outcome = watched([name for name in kernels if name not in outcome.failed], folder, deadline, console, outcome)
     console.print(*summary(outcome), sep="\n")
     return 1 if outcome.failed else 0
 
@@ -80,48 +100,64 @@ def lanes() -> int:
     return max(2, min(16, len(os.sched_getaffinity(0))))
 
 
-def without_receipt(digests: dict[str, dict], console: Console) -> list[str]:
-    """The kernels that no receipt holds for, with a line for each reason; ValueError for one that does not compile."""
-    reasons = {}
-    for name, result in digests.items():
+def prepare(kernels: list[str], deadline: float, folder: str, console: Console) -> Prepared:
+    """Compiles the kernels, times those without a receipt, and measures what they are compared to."""
+    with ThreadPoolExecutor(1) as pool, Progress(console=console) as progress:
+        bar = progress.add_task("compiled", total=len(kernels))
+        ceilings = pool.submit(processes.run, "ceilings", kernels[:1], deadline)
+        options = {"objects": folder, "listener": lambda result: progress.advance(bar)}
+        found = processes.spread("prepare", kernels, deadline, lanes(), **options)
+    circumstances = ceilings.result()[kernels[0]]
+    if "ceilings" not in circumstances:
+        raise ValueError(f"the ceilings were not measured: {why(circumstances)}")
+    return Prepared(found, circumstances, folder)
+
+
+def why(result: dict) -> str:
+    """What a worker says of having no result."""
+    return "; ".join(result.get("problems", ["the time was over"]))
+
+
+def sorted_out(prepared: Prepared, console: Console) -> Outcome:
+    """The kernels that are left to examine and those that failed already, with a line for each reason."""
+    failed, reasons = {}, {}
+    for name, result in prepared.kernels.items():
         if "digests" not in result:
-            raise ValueError(f"{name} was not compiled: {result.get('problems', ['the time was over'])[0]}")
-        reasons[name] = receipts.lacks(name, result["digests"])
-    found = {name: reason for name, reason in reasons.items() if reason}
-    for reason in sorted(set(found.values())):
-        console.print(f"  {sum(reason == other for other in found.values())} {reason}")
-    return list(found)
+            failed[name] = [f"was not compiled or timed: {why(result)}"]
+            console.print(f"  {name}: FAILED", *failed[name], sep="\n    ")
+        elif reason := receipts.lacks(name, result["digests"]):
+            reasons[name] = reason
+    for reason in sorted(set(reasons.values())):
+        console.print(f"  {sum(reason == other for other in reasons.values())} {reason}")
+    return Outcome([], failed, list(reasons))
 
 
 def faults_first(deadline: float, console: Console) -> list[str]:
     """Sentences on the planted faults that were missed."""
     with Progress(console=console) as progress:
-        bar = progress.add_task("planted faults", total=len(plants.pairs()))
+        bar = progress.add_task("planted faults", total=len(plants.runs(plants.pairs())))
         return plants.run(deadline, lanes(), lambda: progress.advance(bar))
 
 
-def rounds(todo: list[str], digests: dict[str, dict], deadline: float, console: Console) -> Outcome:
+def rounds(start: Outcome, prepared: Prepared, deadline: float, console: Console) -> Outcome:
     """Round after round while there is time for another one."""
-    outcome, longest = Outcome([], {}, todo), 0.0
+    outcome, longest = start, 0.0
     with Progress(console=console) as progress:
-        bar = progress.add_task("kernels x steps", total=len(todo) * len(STEPS))
+        bar = progress.add_task("checked", total=len(start.left))
         while outcome.left and time.monotonic() + longest + RESERVE < deadline:
-            start, before = time.monotonic(), outcome
-            outcome = one_round(before, digests, deadline, lambda result: progress.advance(bar), console)
-            longest = max(longest, time.monotonic() - start)
+            began, before = time.monotonic(), outcome
+            outcome = one_round(before, prepared, deadline, lambda result: progress.advance(bar), console)
+            longest = max(longest, time.monotonic() - began)
             if len(outcome.left) == len(before.left):
                 break
     return outcome
 
 
-def one_round(before: Outcome, digests, deadline: float, listener: Callable, console: Console) -> Outcome:
+def one_round(before: Outcome, prepared: Prepared, deadline: float, listener: Callable, console: Console) -> Outcome:
     """Takes the next kernels through all steps, writes the receipts of those without a fault."""
-    size = math.ceil(lanes() / len(STEPS)) * BATCH
+    size = round_size(len(before.left))
     part, left = before.left[:size], before.left[size:]
-    results = checked(part, deadline - RESERVE - SECONDS_TO_TIME * len(part), listener)
-    clean = [name for name in part if not problems(results[name]) and not unfinished(results[name])]
-    for name, result in timed(clean, deadline).items():
-        results[name]["time"] = result
+    results = checked(part, prepared.folder, deadline - RESERVE, listener)
     written, failed = list(before.written), dict(before.failed)
     for name in part:
         if found := problems(results[name]):
@@ -130,10 +166,16 @@ def one_round(before: Outcome, digests, deadline: float, listener: Callable, con
         elif unfinished(results[name]):
             left.append(name)
         else:
-            receipts.write(receipt(name, digests[name]["digests"], results[name]))
+            made = receipt(name, prepared, results[name])
+            receipts.write(made)
             written.append(name)
-            console.print(f"  {name}: right, {results[name]['time']['time']['of_copy']:.0%} of the copy ceiling")
+            console.print(f"  {name}: right, {made['time']['of_copy']:.0%} of the copy ceiling")
     return Outcome(written, failed, left)
+
+
+def round_size(left: int) -> int:
+    """Kernels of the next round: as many as in those that follow."""
+    return -(-left // -(-left // (KERNELS_A_LANE * lanes())))
 
 
 def problems(steps: dict[str, dict]) -> list[str]:
@@ -146,42 +188,66 @@ def unfinished(steps: dict[str, dict]) -> bool:
     return any(result.get("unfinished") for result in steps.values())
 
 
-def checked(kernels: Sequence[str], deadline: float, listener: Callable) -> dict[str, dict[str, dict]]:
-    """{kernel: {step: result}}: all steps but the timing, at once, since they disturb each other's speed only."""
-    batches = [kernels[i : i + BATCH] for i in range(0, len(kernels), BATCH)]
-    jobs = [(step, batch) for batch in batches for step in STEPS]
+def checked(kernels: Sequence[str], folder: str, deadline: float, listener: Callable) -> dict[str, dict[str, dict]]:
+    """{kernel: {"check": result}}."""
+
+    def one(batch):
+        return processes.run_all("check", batch, deadline, objects=folder, listener=listener)
+
+    with ThreadPoolExecutor(lanes()) as pool:
+        results = pool.map(one, batches(kernels, CHECKED))
+        return {kernel: {"check": result} for found in results for kernel, result in found.items()}
+
+
+def to_watch(kernels: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """(tool, kernels) for each process that has to be watched."""
+    left = {tool: [name for name in kernels if tool in receipts.unwatched(name, TOOLS)] for tool in TOOLS}
+    return [(tool, batch) for tool, names in left.items() if names for batch in batches(names, WATCHED)]
+
+
+def watched(kernels: Sequence[str], folder: str, deadline: float, console: Console, before: Outcome) -> Outcome:
+    """Lets the tools watch the kernels with a receipt, and adds what they say; a kernel that is not clean loses it."""
+    jobs = [job for job in to_watch(kernels) if any(receipts.read(name) for name in job[1])]
+    failed, lock = dict(before.failed), threading.Lock()
 
     def one(job):
-        step, batch = job
-        if step in sanitizers.TOOLS:
-            return sanitizers.examine(step, batch, deadline, listener=listener)
-        return processes.run_all(step, batch, deadline, listener=listener)
+        tool, batch = job
+        for name, result in sanitizers.examine(tool, batch, deadline - RESERVE, objects=folder).items():
+            with lock:
+                if result.get("problems"):
+                    failed.setdefault(name, []).extend(result["problems"])
+                elif "tool" in result and (receipt := receipts.read(name)):
+                    receipts.write(receipt | {"tools": receipt["tools"] | {tool: result["tool"]}})
+        progress.advance(bar)
 
-    found = {kernel: {} for kernel in kernels}
-    with ThreadPoolExecutor(lanes()) as pool:
-        for (step, _), results in zip(jobs, pool.map(one, jobs), strict=True):
-            for kernel, result in results.items():
-                found[kernel][step] = result
-    return found
+    with Progress(console=console) as progress:
+        bar = progress.add_task("watched", total=len(jobs))
+        with ThreadPoolExecutor(lanes()) as pool:
+            list(pool.map(one, jobs))
+    for name in failed:
+        receipts.remove(name)
+    left = [name for name in kernels if name not in failed and receipts.unwatched(name, TOOLS)]
+    return Outcome(before.written, failed, list(dict.fromkeys([*before.left, *left])))
 
 
-def timed(kernels: Sequence[str], deadline: float) -> dict[str, dict]:
-    """The timing, alone on the GPU."""
-    return processes.run_all("time", kernels, deadline) if kernels else {}
+def batches(kernels: Sequence[str], size: int) -> list[Sequence[str]]:
+    """The kernels in batches of at most this size; neighbours, which are alike, are spread."""
+    count = -(-len(kernels) // size)
+    return [kernels[i::count] for i in range(count)]
 
 
-def receipt(name: str, digests: dict[str, str], steps: dict[str, dict]) -> dict:
-    """What is written down of a kernel. ValueError if what ran is not what was looked up."""
-    values, timing = steps["values"], steps["time"]
-    if values["digests"] != digests:
-        raise ValueError(f"{name}: two compilations gave different code: was a file changed meanwhile? Run again")
+def receipt(name: str, prepared: Prepared, steps: dict[str, dict]) -> dict:
+    """What is written down of a kernel."""
+    made, seen, here = prepared.kernels[name], steps["check"], prepared.circumstances
+    ceilings = here["ceilings"]
     return {
         "kernel": name,
-        **{key: values[key] for key in ("digests", "options", "values", "guard_elements")},
-        "delay": steps["delay"]["delay"],
-        "tools": {tool: steps[tool]["tool"] for tool in sanitizers.TOOLS},
+        **{key: made[key] for key in ("digests", "options", "entries")},
+        **{key: seen[key] for key in ("values", "guard_elements", "delay")},
+        "tools": {},
         "faults_caught": [f"{check}: {fault}" for check, fault in plants.pairs()],
-        **{key: timing[key] for key in ("time", "device", "driver", "versions", "date")},
+        "time": {**made["time"], "of_copy": made["time"]["gbps"] / ceilings["copy"], "ceilings": ceilings},
+        **{key: here[key] for key in ("device", "driver", "versions", "date")},
     }
 
 

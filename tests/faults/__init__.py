@@ -5,13 +5,13 @@ kernel is compiled (planted). `quack-lite verify` and test_faults.py run them on
 """
 
 
-def softmax_over(dtype: str, group: str) -> str:
-    """The name of the first softmax kernel of this dtype with wide loads whose row takes a "block" or a "cluster"."""
+def kernel_of(operator: str, dtype: str, group: str = "rows") -> str:
+    """The name of an operator's first kernel of this dtype, of all or of those with a "block" or a "cluster" a row."""
     from quack_lite import catalog
 
     return next(
         kernel.name
         for kernel in catalog.listed()
-        if (kernel.operator, kernel.dtype) == ("softmax", dtype) and kernel.plan.vector > 1
-        if (kernel.plan.threads > 32 if group == "block" else kernel.plan.cluster > 1)
+        if (kernel.operator, kernel.dtype) == (operator, dtype)
+        if group == "rows" or (kernel.plan.rows == 1 and (kernel.plan.cluster > 1) == (group == "cluster"))
     )

@@ -2,12 +2,12 @@
 
 from cutlass import BFloat16, Float32
 
-from faults import softmax_over
+from faults import kernel_of
 from quack_lite import reductions
 from quack_lite.evidence.delay import replaced
 
 CAUGHT_BY = ("values",)
-KERNEL = softmax_over("bfloat16", "block")
+KERNEL = kernel_of("softmax", "bfloat16", "block")
 
 
 def combine(a, b):

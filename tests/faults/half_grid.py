@@ -1,24 +1,22 @@
 """Half of the blocks are launched: the PTX is the same, the launch in the IR is not."""
 
-import cutlass
 import cutlass.cute as cute
 
-from faults import softmax_over
-from quack_lite import catalog
+from faults import kernel_of
+from quack_lite import grid
 from quack_lite.evidence.delay import replaced
-from quack_lite.kernels.softmax import softmax_kernel
 
 CAUGHT_BY = ("guard",)
-KERNEL = softmax_over("float32", "block")
+KERNEL = kernel_of("softmax", "float32", "block")
+
+right_launch = grid.a_group_a_row
 
 
-@cute.jit
-def softmax(mX: cute.Tensor, mY: cute.Tensor, stream, plan: cutlass.Constexpr):
-    blocks = cute.ceil_div(cute.ceil_div(mX.shape[0], plan.rows) * plan.cluster, 2)
-    softmax_kernel(mX, mY, plan).launch(
-        grid=(blocks, 1, 1), block=(plan.block, 1, 1), cluster=(plan.cluster, 1, 1), stream=stream
-    )
+def a_group_a_row(mX, plan):
+    launch = right_launch(mX, plan)
+    blocks, *rest = launch["grid"]
+    return {**launch, "grid": (cute.ceil_div(blocks, 2), *rest)}
 
 
 def planted():
-    return replaced(catalog, {"softmax": softmax})
+    return replaced(grid, {"a_group_a_row": a_group_a_row})

@@ -2,11 +2,11 @@
 
 import cutlass.cute as cute
 
-from faults import softmax_over
+from faults import kernel_of
 from quack_lite.evidence.delay import replaced
 
 CAUGHT_BY = ("racecheck",)
-KERNEL = softmax_over("float32", "block")
+KERNEL = kernel_of("softmax", "float32", "block")
 
 
 def planted():

@@ -1,11 +1,11 @@
 """A combination that takes the exponential of -inf - -inf where a thread, warp or block holds nothing: NaN."""
 
-from faults import softmax_over
+from faults import kernel_of
 from quack_lite import reductions
 from quack_lite.evidence.delay import replaced
 
 CAUGHT_BY = ("values",)
-KERNEL = softmax_over("bfloat16", "cluster")
+KERNEL = kernel_of("softmax", "bfloat16", "cluster")
 
 
 def planted():

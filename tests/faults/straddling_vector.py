@@ -1,23 +1,19 @@
-"""One-element predicates and 128-bit accesses: the last vector of a row reaches over its end into the padding."""
+"""The vector at the end of a row is moved as a whole: it reaches over the end into the padding."""
 
-import cutlass
-
-from faults import softmax_over
+from faults import kernel_of
 from quack_lite import copies
 from quack_lite.evidence.delay import replaced
 
 CAUGHT_BY = ("guard", "values")
-KERNEL = softmax_over("bfloat16", "block")
-LAST_ELEMENTS = 3
+KERNEL = kernel_of("softmax", "bfloat16", "block")
+
+right_tile = copies.row_tile
 
 
-def row_length(mX, place):
-    """A length that the vector does not divide, one vector longer than allowed once it is rounded up."""
-    return right_row_length(mX, place) + cutlass.Int32(LAST_ELEMENTS)
-
-
-right_row_length = copies.row_length
+def row_tile(*arguments):
+    tile = right_tile(*arguments)
+    return tile._replace(end=tile.n)
 
 
 def planted():
-    return replaced(copies, {"row_length": row_length})
+    return replaced(copies, {"row_tile": row_tile})

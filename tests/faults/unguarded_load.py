@@ -2,19 +2,21 @@
 
 import cutlass.cute as cute
 
-from faults import softmax_over
+from faults import kernel_of
 from quack_lite import copies
 from quack_lite.evidence.delay import replaced
 
 CAUGHT_BY = ("memcheck", "initcheck", "values")
-KERNEL = softmax_over("float32", "block")
+KERNEL = kernel_of("softmax", "float32", "block")
 
 
-def load(tXgX, tXpX, fill=0.0):
-    tXrX = cute.make_rmem_tensor(tXgX.shape, tXgX.element_type)
-    cute.copy(copies.vector_atom(tXgX), tXgX, tXrX)
-    return tXrX.load()
+def fetch(mX, tile, plan, fill=0.0):
+    rX = copies.empty_part(mX.element_type, plan)
+    rX.edge.fill(mX.element_type(fill))
+    tXgX, tXrX, _ = copies.vectors_of(mX[tile.row, None], rX.vectors, tile, plan)
+    cute.copy(copies.vector_atom(mX), tXgX, tXrX)
+    return rX
 
 
 def planted():
-    return replaced(copies, {"load": load})
+    return replaced(copies, {"fetch": fetch})

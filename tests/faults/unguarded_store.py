@@ -2,18 +2,18 @@
 
 import cutlass.cute as cute
 
-from faults import softmax_over
+from faults import kernel_of
 from quack_lite import copies
 from quack_lite.evidence.delay import replaced
 
 CAUGHT_BY = ("guard",)
-KERNEL = softmax_over("bfloat16", "block")
+KERNEL = kernel_of("softmax", "bfloat16", "block")
 
 
-def store(values, tYgY, tYpY):
-    tYrY = cute.make_rmem_tensor(tYgY.shape, tYgY.element_type)
-    tYrY.store(values.to(tYgY.element_type))
-    cute.copy(copies.vector_atom(tYgY), tYrY, tYgY)
+def store(values, mY, tile, plan):
+    rY = copies.rounded(values, mY.element_type, plan)
+    tYgY, tYrY, _ = copies.vectors_of(mY[tile.row, None], rY.vectors, tile, plan)
+    cute.copy(copies.vector_atom(mY), tYrY, tYgY)
 
 
 def planted():
