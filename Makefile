@@ -3,7 +3,7 @@
 # PYTHON=python3 in front or behind skips the set-up and uses that interpreter as it is.
 
 SHELL := bash
-.PHONY: lab lab-lite test verify notebooks exercises bench
+.PHONY: lab lab-lite test verify notebooks exercises bench model
 
 ifdef PYTHON
 FULL :=
@@ -28,7 +28,7 @@ lab-lite: $(LITE)
 test: $(FULL)
 	@bash tests/run_parts.sh $(PYTHON)
 
-# The next four write what others read: receipts, outputs, exercises, records. All but exercises need a Hopper GPU.
+# The next five write what others read: receipts, outputs, exercises, records. All but exercises need a Hopper GPU.
 verify: $(FULL)
 	$(PYTHON) -m quack_lite verify $(ARGS)
 
@@ -39,11 +39,16 @@ notebooks: $(FULL)
 exercises: $(FULL)
 	$(PYTHON) -m quack_lite.grading.derive
 
-OPERATOR ?= softmax
-DTYPE ?= bf16
+# All operators, what has no record that holds; or OPERATOR=softmax, ARGS='--backward --dtype fp32' for one.
+OPERATOR ?= --all
 bench: $(FULL)
-	$(PYTHON) -m quack_lite bench $(OPERATOR) --dtype $(DTYPE)
+	$(PYTHON) -m quack_lite bench $(OPERATOR) $(ARGS)
 	$(PYTHON) -m quack_lite.draw.records
+	$(PYTHON) -m quack_lite bench --summary
+
+model: $(FULL)
+	$(PYTHON) -m quack_lite.bench.training
+	$(PYTHON) -m quack_lite.draw.training
 
 INSTALL := -m pip install --disable-pip-version-check
 

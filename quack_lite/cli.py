@@ -45,9 +45,15 @@ def _hint(arguments):
 
 
 def _bench(arguments):
+    if arguments.summary:
+        from quack_lite import ratios
+
+        return ratios.show()
     from quack_lite.bench import command
 
-    return command.run(arguments.operator, arguments.dtype)
+    if arguments.all:
+        return command.run_all(arguments.seconds)
+    return command.run(arguments.operator, arguments.dtype, backward=arguments.backward)
 
 
 def _verify(arguments):
@@ -82,9 +88,14 @@ def _parser() -> argparse.ArgumentParser:
     hint = command("hint", _hint, "Show the next hint of a task.")
     hint.add_argument("task", metavar="TASK", help="the task's id, as tails.a")
 
-    bench = command("bench", _bench, "Measure an operator against the ceilings and its peers, and write a record.")
-    bench.add_argument("operator", metavar="OPERATOR", help="as softmax")
-    bench.add_argument("--dtype", default="bf16", help="bf16, fp16 or fp32 (bf16 unless given)")
+    bench = command("bench", _bench, "Measure operators against the ceilings and their peers, and write records.")
+    what = bench.add_mutually_exclusive_group(required=True)
+    what.add_argument("operator", metavar="OPERATOR", nargs="?", help="as softmax")
+    what.add_argument("--all", action="store_true", help="whatever has no record that holds; again goes on from there")
+    what.add_argument("--summary", action="store_true", help="print what the records say; needs no GPU")
+    bench.add_argument("--backward", action="store_true", help="of OPERATOR, the backward")
+    bench.add_argument("--dtype", default="bf16", help="of OPERATOR: bf16, fp16 or fp32 (bf16 unless given)")
+    bench.add_argument("--seconds", type=float, default=480, help="of --all: stop before these are over (480)")
 
     verify = command("verify", _verify, "Run every kernel that has no receipt on this GPU, and write the receipts.")
     verify.add_argument("--only", metavar="NAME", default="", help="kernels whose names contain this")

@@ -43,8 +43,12 @@ def calls(monkeypatch):
         ("grade --proofs", "grading.report", "grade", ((None,), {"proofs": True, "parked": False})),
         ("grade --parked", "grading.report", "grade", ((None,), {"proofs": False, "parked": True})),
         ("hint tails.a", "grading.report", "hint", (("tails.a",), {})),
-        ("bench softmax", "bench.command", "run", (("softmax", "bf16"), {})),
-        ("bench softmax --dtype fp32", "bench.command", "run", (("softmax", "fp32"), {})),
+        ("bench softmax", "bench.command", "run", (("softmax", "bf16"), {"backward": False})),
+        ("bench softmax --dtype fp32", "bench.command", "run", (("softmax", "fp32"), {"backward": False})),
+        ("bench softmax --backward", "bench.command", "run", (("softmax", "bf16"), {"backward": True})),
+        ("bench --all", "bench.command", "run_all", ((480,), {})),
+        ("bench --all --seconds 60", "bench.command", "run_all", ((60,), {})),
+        ("bench --summary", "ratios", "show", ((), {})),
         ("verify", "evidence.verify", "run", (("", 480), {})),
         ("verify --only copy --seconds 60", "evidence.verify", "run", (("copy", 60), {})),
     ],
@@ -71,7 +75,7 @@ def test_an_error_is_one_line(monkeypatch, capsys, error, says):
     assert says in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("typed", ["", "fly", "start", "bench", "hint", "start 05 06"])
+@pytest.mark.parametrize("typed", ["", "fly", "start", "bench", "bench softmax --all", "hint", "start 05 06"])
 def test_a_wrong_command_line_is_explained(capsys, typed):
     with pytest.raises(SystemExit) as ended:
         cli.main(typed.split())

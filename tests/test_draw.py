@@ -1,13 +1,11 @@
 """Figures: what they count, and that they are pictures with a description. No GPU."""
 
-import json
-
 import numpy as np
 import pytest
 from tensor_layouts import Layout
 
-from quack_lite import draw
-from quack_lite.draw.records import BEGIN, END, README, RECORDS, ratios, speed_by_length, write_ratios
+from quack_lite import draw, ratios
+from quack_lite.draw.records import BEGIN, END, README, speed_by_length, table, write_ratios
 from quack_lite.draw.requests import byte_owners
 
 RECORD = {
@@ -17,8 +15,8 @@ RECORD = {
     "date": "2026-01-01",
     "ceilings": {"copy": 4000.0},
     "rows": [
-        {"n": 1024, "gbps": {"quack_lite": 3900.0, "torch": 2000.0, "quack-kernels": 3900.0}},
-        {"n": 151936, "gbps": {"quack_lite": 3700.0, "torch": 1900.0, "quack-kernels": "wrong: NaN"}},
+        {"m": 8, "n": 1024, "gbps": {"quack_lite": 3900.0, "torch": 2000.0, "quack-kernels": 3900.0}},
+        {"m": 4, "n": 151936, "gbps": {"quack_lite": 3700.0, "torch": 1900.0, "quack-kernels": "wrong: NaN"}},
     ],
 }
 
@@ -45,14 +43,41 @@ def test_a_curve_has_a_point_for_each_pair_and_a_bound_that_ends_at_the_ceiling(
     assert image.data.startswith(b"\x89PNG") and "ceiling" in image.alt
 
 
+def labels(record):
+    return [line.get_label() for line in speed_by_length(record).axes[0].lines]
+
+
 def test_a_wrong_peer_is_a_cross_and_not_a_speed():
-    labels = [line.get_label() for line in speed_by_length(RECORD).axes[0].lines]
-    assert "quack-kernels: wrong" in labels and "quack_lite: wrong" not in labels
+    assert "quack-kernels: wrong" in labels(RECORD) and "quack_lite: wrong" not in labels(RECORD)
+
+
+def test_a_peer_that_refuses_has_no_point_and_no_cross():
+    rows = [RECORD["rows"][0] | {"gbps": {"quack_lite": 3900.0, "liger-kernel": "refused: RuntimeError"}}]
+    figure = speed_by_length(RECORD | {"rows": rows})
+    lines = {line.get_label(): list(line.get_xdata()) for line in figure.axes[0].lines}
+    assert lines["quack_lite"] == [1024] and lines["liger-kernel"] == [] and "liger-kernel: wrong" not in lines
+
+
+def test_cases_with_other_weights_are_not_drawn():
+    rows = [RECORD["rows"][0], RECORD["rows"][1] | {"weights": "bf16"}]
+    assert "quack-kernels: wrong" not in labels(RECORD | {"rows": rows})
+
+
+def test_cross_entropy_has_the_read_ceiling_beside_the_copy_ceiling():
+    limits = {"copy": 4000.0, "read": 4400.0}
+    assert {"copy ceiling", "read ceiling"} <= set(labels(RECORD | {"operator": "cross_entropy", "ceilings": limits}))
+    assert "read ceiling" not in labels(RECORD)
+
+
+def test_the_table_has_a_line_for_each_operator_and_direction():
+    lines = table([RECORD, RECORD | {"direction": "backward"}]).splitlines()
+    assert len(lines) == 2 + 2
+    assert lines[2] == "| softmax forward | 2 | 1.000 | 1.395 | 1.000 (softmax bf16, 8 x 1024) | 0.950 of copy |"
+    assert lines[3].startswith("| softmax backward | 2 | ")
 
 
 def test_the_readmes_ratios_are_those_of_the_records():
-    softmax, copy = (json.loads((RECORDS / f"bench_{name}_bf16.json").read_text()) for name in ("softmax", "copy"))
-    assert ratios(softmax, copy) in README.read_text()
+    assert table(ratios.read_all()) in README.read_text()
 
 
 def test_the_table_is_put_between_its_marks_and_nothing_else_changes(tmp_path):

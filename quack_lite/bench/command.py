@@ -1,48 +1,85 @@
-"""`quack-lite bench OPERATOR`: ours and the peers on the same bytes, in one run, as a table and a record."""
+"""`quack-lite bench`: ours and the peers on the same bytes, in one run, as tables and records."""
 
-import dataclasses
+import time
+from collections.abc import Sequence
 
 import torch
 from rich.console import Console
 from rich.table import Table
 
-from quack_lite import reference
-from quack_lite.bench import peers, records
-from quack_lite.bench.ceilings import ceilings
-from quack_lite.bench.protocol import measure
+from quack_lite import ratios
+from quack_lite.bench import records, runs
+from quack_lite.bench.cases import DTYPES, INPUTS, Job, all_jobs
 
-PEERS = {"softmax": peers.softmax_peers, "copy": peers.copy_peers}
-DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
-BYTES = 2**30  # of one input
-LENGTHS = (1024, 4096, 8192, 16384, 32768, 65536, 131072, 151936, 262144)
-COPY_LENGTHS = (BYTES // 4 - 1, BYTES // 4)
-CHECKED_ROWS = 64
+SECONDS = 480  # of a run that is given no other limit
+LAST = ("small_work", "host_time")  # alone, behind the others: each is a module here with a record of its name
 
 
-def run(operator: str, dtype: str) -> int:
-    """Measures, prints the table, writes records/bench_OPERATOR_DTYPE.json; 0, or 1 with a sentence without a GPU.
+def run(operator: str, dtype: str, backward: bool = False) -> int:
+    """Measures one operator anew, prints the table, writes records/bench_OPERATOR[_backward]_DTYPE.json.
 
-    ValueError for an operator or a dtype that there is not.
+    0, or 1 with a sentence without a GPU or where the process ended. ValueError for an operator or a dtype that there
+    is not, and for a backward of copy.
     """
-    known("operator", operator, PEERS)
+    known("operator", operator, INPUTS)
     known("dtype", dtype, DTYPES)
-    console = Console(width=120)
+    if backward and operator == "copy":
+        raise ValueError("copy has no backward: the gradient goes through as it is; leave --backward out")
+    return measure([task(Job(operator, backward, dtype), runs.shares(1, runs.cores())[1])], SECONDS)
+
+
+def run_all(seconds: float = SECONDS) -> int:
+    """Measures what no record holds for, prints the tables; stops before `seconds` are over and says what is left.
+
+    All operators in bf16 both ways and in fp32 forward, then small work and the host's time. 0 if nothing failed.
+    """
+    left = [job for job in all_jobs() if not records.holds(f"bench_{job.name}")]
+    _, helpers = runs.shares(len(left), runs.cores())
+    tasks = [task(job, helpers) for job in left]
+    tasks += [runs.Task(name, f"quack_lite.bench.{name}") for name in LAST if not records.holds(name)]
+    return measure(tasks, seconds)
+
+
+def task(job: Job, helpers: int) -> runs.Task:
+    """The process of a job."""
+    words = (job.name, "--helpers", str(helpers))
+    return runs.Task(f"bench_{job.name}", "quack_lite.bench.worker", words, renewed=True)
+
+
+def measure(tasks: Sequence[runs.Task], seconds: float) -> int:
+    """Runs the tasks and prints what comes of each."""
+    console = Console(width=160, highlight=False)
     if not torch.cuda.is_available():
         console.print("bench needs an NVIDIA GPU and none answers here; records/ has what was measured elsewhere.")
         return 1
-    limit = dataclasses.asdict(ceilings())
-    functions = PEERS[operator]()
-    table = Table("rows x n", *functions, title=f"{operator} {dtype}, GB/s (share of the copy ceiling)")
-    rows = []
-    for n in COPY_LENGTHS if operator == "copy" else LENGTHS:
-        row = measure_length(operator, DTYPES[dtype], n, functions)
-        rows.append(row)
-        table.add_row(f"{row['m']} x {n}", *(cell(row["gbps"][name], limit["copy"]) for name in functions))
-    console.print(table)
-    console.print(f"ceilings: copy {limit['copy']:.0f}, read {limit['read']:.0f}, write {limit['write']:.0f} GB/s")
-    content = {"operator": operator, "dtype": dtype, "ceilings": limit, "rows": rows, **records.circumstances()}
-    console.print(f"written: {records.write(f'bench_{operator}_{dtype}', content).name}")
-    return 0
+    deadline = time.monotonic() + seconds
+    jobs, last = ([each for each in tasks if each.renewed is renewed] for renewed in (True, False))
+
+    def tell(ended: runs.Ended) -> None:
+        console.print(*told(ended), sep="\n")
+
+    ended = runs.run(jobs, runs.shares(len(jobs), runs.cores())[0], deadline, tell)
+    ended += runs.run(last, 1, deadline, tell)
+    console.print(summary(ended))
+    return 1 if any(each.problem for each in ended) else 0
+
+
+def told(ended: runs.Ended) -> list:
+    """What is printed of a task that ended."""
+    if ended.unfinished:
+        return []
+    if ended.problem:
+        return [f"{ended.name}: {ended.problem}"]
+    record = records.read(ended.name)
+    return [table(record)] if "ceilings" in record else [f"{ended.name}: written"]
+
+
+def summary(ended: Sequence[runs.Ended]) -> str:
+    """How many records were written, and what is left."""
+    written = sum(not each.problem and not each.unfinished for each in ended)
+    left = [each.name for each in ended if each.unfinished]
+    more = f"; left, run again and it goes on from here: {', '.join(left)}" if left else ""
+    return f"{written} records written{more}"
 
 
 def known(what: str, given: str, allowed: dict) -> None:
@@ -51,37 +88,19 @@ def known(what: str, given: str, allowed: dict) -> None:
         raise ValueError(f"{what} {given!r} was given; there are {', '.join(allowed)}")
 
 
-def measure_length(operator: str, dtype: torch.dtype, n: int, functions: dict) -> dict:
-    """{m, n, gbps: {peer: GB/s, or why there is none}, spread: {peer: relative}, ours_over} for rows of n elements."""
-    torch._dynamo.reset()  # torch.compile gives up on a function after eight shapes
-    m = max(1, BYTES // dtype.itemsize // n)
-    x = torch.randn(m, n, device="cuda").to(dtype)
-    row = {"m": m, "n": n, "gbps": {}, "spread": {}}
-    for name, fn in functions.items():
-        try:
-            timing = measure(fn, x, bytes_moved=reference.bytes_moved(operator, x.shape, dtype))
-            error = reference.worst_error(operator, x[:CHECKED_ROWS], fn(x)[:CHECKED_ROWS])
-        except Exception as refusal:  # a peer may raise anything at a shape that it does not take
-            row["gbps"][name] = f"refused: {type(refusal).__name__}"
-            continue
-        row["gbps"][name] = round(timing.gbps, 1) if error <= 1 else f"wrong: {wrongness(error)}"
-        row["spread"][name] = round(timing.spread, 4)
-    row["ours_over"] = ours_over(row["gbps"])
-    return row
-
-
-def ours_over(gbps: dict[str, float | str]) -> dict[str, float]:
-    """{peer: our speed over the peer's} of the peers whose values are right."""
-    ours = gbps[peers.OURS]
-    right = {name: rate for name, rate in gbps.items() if isinstance(rate, float) and name != peers.OURS}
-    return {name: round(ours / rate, 3) for name, rate in right.items()} if isinstance(ours, float) else {}
-
-
-def wrongness(error: float) -> str:
-    """What a failed comparison says."""
-    return "NaN" if error == float("inf") else f"{error:.1f} times the tolerance"
+def table(record: dict) -> Table:
+    """A record as a table: GB/s and shares of the ceiling."""
+    names = list(dict.fromkeys(name for row in record["rows"] for name in row["gbps"]))
+    limit = ratios.ceiling(record)
+    title = f"{record['operator']} {ratios.direction(record)} {record['dtype']}, GB/s (share of the {limit} ceiling)"
+    limits = record["ceilings"]
+    caption = f"ceilings: copy {limits['copy']:.0f}, read {limits['read']:.0f}, write {limits['write']:.0f} GB/s"
+    result = Table("rows x n", *names, title=title, caption=caption)
+    for row in record["rows"]:
+        result.add_row(ratios.shape(row), *(cell(row["gbps"].get(name, "-"), limits[limit]) for name in names))
+    return result
 
 
 def cell(gbps: float | str, ceiling: float) -> str:
-    """A table's cell."""
-    return gbps if isinstance(gbps, str) else f"{gbps:.0f} ({gbps / ceiling:.2f})"
+    """A table's cell; of a sentence the start."""
+    return ":".join(gbps.split(":")[:2]) if isinstance(gbps, str) else f"{gbps:.0f} ({gbps / ceiling:.2f})"

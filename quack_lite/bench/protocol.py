@@ -13,6 +13,7 @@ import torch
 WARM_UP_SECONDS = 0.05
 SAMPLES = (10, 100)  # at least, at most
 SAMPLING_SECONDS = 0.3
+HELD = []  # by this process; at most one, since what is inside takes nothing
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,18 @@ class Timing:
         return self.bytes_moved / self.seconds / 1e9
 
 
-def measure(fn: Callable, *args, bytes_moved: int, check: Callable[[], None] | None = None) -> Timing:
+def measure(
+    fn: Callable,
+    *args,
+    bytes_moved: int,
+    check: Callable[[], None] | None = None,
+    samples: tuple[int, int] = SAMPLES,
+    seconds: float = SAMPLING_SECONDS,
+) -> Timing:
     """The time of fn(*args) on the GPU: warmed up, L2 flushed before each call, events round it, median of many.
 
     bytes_moved: useful bytes of one call.  check: called after timing; raises if the result is wrong.
+    samples: calls that are timed, at least and at most; between them, as many as fit in `seconds`.
     Raises TypeError for a @cute.jit function that is not compiled: it would be traced anew in each call.
     """
     refuse_uncompiled(fn)
@@ -41,8 +50,8 @@ def measure(fn: Callable, *args, bytes_moved: int, check: Callable[[], None] | N
         flush = torch.empty(4 * l2_bytes(), dtype=torch.int8, device="cuda")
         estimate = sample(fn, args, flush)
         repeat(max(1, int(WARM_UP_SECONDS / estimate)), fn, args, flush)
-        low, high = SAMPLES
-        count = min(high, max(low, int(SAMPLING_SECONDS / estimate)))
+        low, high = samples
+        count = min(high, max(low, int(seconds / estimate)))
         times = sorted(repeat(count, fn, args, flush))
     if check is not None:
         check()
@@ -88,8 +97,26 @@ def l2_bytes() -> int:
 
 @contextlib.contextmanager
 def gpu_lock(exclusive: bool):
-    """Holds this GPU among this machine's users of the package: shared to check, exclusive to time."""
+    """Holds this GPU among this machine's users of the package: shared to check, exclusive to time.
+
+    Inside another of this process it takes nothing. RuntimeError for an exclusive one inside a shared one, which would
+    wait for itself.
+    """
+    if exclusive and holds() == "shared":
+        raise RuntimeError("the GPU is held to check and is wanted to time: end the check's gpu_lock before")
+    if holds():
+        yield
+        return
     name = f"quack_lite-{os.getuid()}-{torch.cuda.get_device_properties().uuid}.lock"
     with open(os.path.join(tempfile.gettempdir(), name), "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
-        yield
+        HELD.append("exclusive" if exclusive else "shared")
+        try:
+            yield
+        finally:
+            HELD.pop()
+
+
+def holds() -> str:
+    """How this process holds the GPU: "exclusive", "shared", or empty."""
+    return HELD[-1] if HELD else ""
