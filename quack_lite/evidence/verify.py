@@ -19,8 +19,8 @@ from rich.progress import Progress
 from quack_lite import machine
 from quack_lite.evidence import digest, plants, processes, receipts, sanitizers
 
-CHECKED, WATCHED = 6, 8  # kernels a process
-KERNELS_A_LANE = 6  # in a round
+CHECKED, WATCHED = 3, 8  # kernels a process
+KERNELS_A_LANE = 3  # in a round: short ones, since none is begun that may not end in time
 RESERVE = 10  # seconds to write the receipts
 TOOLS = tuple(sanitizers.TOOLS)
 SHOWN_PROBLEMS = 3
