@@ -129,7 +129,7 @@ def cross_entropy(
 ) -> torch.Tensor:
     """log(sum(exp(input))) - input[target] for each row, in the input's dtype: a mean, a sum, or (m) losses.
 
-    input: logits (m, n) or (n).  target: labels (m) or (), int64 or int32.  weight: (n), floating point, one a class.
+    input: logits (m, n) or (n).  target: labels (m) or (), int64, int32, uint8.  weight: (n), floating point.
     reduction: "mean" (over rows that are not ignored, by weight), "sum", "none".
     A label that is neither ignore_index nor a class gives its row the loss NaN and the gradient zero. The mean of no
     rows is NaN, and its gradient zero. Of at most 128 long rows each is shared by more blocks, so that the last bit of

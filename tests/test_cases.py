@@ -249,6 +249,8 @@ def test_18_labels_of_int32():
     for options in ({}, {"label_smoothing": 0.1}, {"weight": torch.rand(1000, device="cuda")}, {"ignore_index": 5}):
         long, short = losses.ours(x, target, **options), losses.ours(x, target.int(), **options)
         assert same_bits(long, short)
+    few = labels(9, 200)
+    assert same_bits(losses.ours(x, few), losses.ours(x, few.to(torch.uint8)))
 
 
 @pytest.mark.hopper

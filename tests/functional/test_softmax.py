@@ -113,3 +113,12 @@ def language_model_error(m, n, masked):
     assert (result.sum(-1, dtype=torch.float32) - 1).abs().max() < 2**-7
     sampled = slice(None, None, 37)
     return forward_error("softmax", (x[sampled],), (result[sampled],))
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_integers_are_converted_where_a_dtype_is_given(name):
+    x = torch.arange(12, device="cuda").view(3, 4)
+    ours, right = getattr(quack_lite, name), getattr(F, name)
+    torch.testing.assert_close(ours(x, dtype=torch.float32), right(x, -1, dtype=torch.float32))
+    with pytest.raises(TypeError, match="int64 was given"):
+        ours(x)
