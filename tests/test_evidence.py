@@ -398,6 +398,15 @@ def test_a_tool_that_finds_something_takes_the_receipt_away(machine_without_a_gp
     assert sorted(path.stem for path in machine_without_a_gpu.iterdir()) == ["a", "c"]
 
 
+def test_a_kernel_whose_receipt_does_not_hold_is_not_watched(machine_without_a_gpu, monkeypatch):
+    assert verify.run() == 0
+    old = receipts.read("b") | {"tools": {}, "digests": {"ptx": "old", "ir": "old"}}
+    receipts.write(old)
+    monkeypatch.setattr(verify, "rounds", lambda start, *rest: start)  # the time is over before b is checked
+    assert verify.run() == 0
+    assert receipts.read("b") == old
+
+
 def test_a_receipt_that_lacks_a_tool_is_completed(machine_without_a_gpu):
     assert verify.run() == 0
     receipt = receipts.read("a")

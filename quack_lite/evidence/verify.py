@@ -67,7 +67,7 @@ def run(only: str = "", seconds: float = 480) -> int:
             return 1
         outcome = rounds(start, prepared, deadline, console)
         receipts.no_longer_unverified(outcome.written)
-        outcome = watched([name for name in kernels if name not in outcome.failed], folder, deadline, console, outcome)
+        outcome = watched(outcome, kernels, folder, deadline, console)
     console.print(*summary(outcome), sep="\n")
     return 1 if outcome.failed else 0
 
@@ -205,29 +205,34 @@ def to_watch(kernels: Sequence[str]) -> list[tuple[str, list[str]]]:
     return [(tool, batch) for tool, names in left.items() if names for batch in batches(names, WATCHED)]
 
 
-def watched(kernels: Sequence[str], folder: str, deadline: float, console: Console, before: Outcome) -> Outcome:
-    """Lets the tools watch the kernels with a receipt, and adds what they say; a kernel that is not clean loses it."""
-    jobs = [job for job in to_watch(kernels) if any(receipts.read(name) for name in job[1])]
-    failed, lock = dict(before.failed), threading.Lock()
+def watched(before: Outcome, kernels: Sequence[str], folder: str, deadline: float, console: Console) -> Outcome:
+    """Lets the tools watch those of the kernels whose receipt holds, and adds what they say to it."""
+    names = [name for name in kernels if name not in before.failed and name not in before.left]
+    jobs, failed, lock = to_watch(names), dict(before.failed), threading.Lock()
 
     def one(job):
         tool, batch = job
-        for name, result in sanitizers.examine(tool, batch, deadline - RESERVE, objects=folder).items():
-            with lock:
-                if result.get("problems"):
-                    failed.setdefault(name, []).extend(result["problems"])
-                elif "tool" in result and (receipt := receipts.read(name)):
-                    receipts.write(receipt | {"tools": receipt["tools"] | {tool: result["tool"]}})
-        progress.advance(bar)
+        results = sanitizers.examine(tool, batch, deadline - RESERVE, objects=folder)
+        with lock:
+            add_watched(tool, results, failed)
+            progress.advance(bar)
 
     with Progress(console=console) as progress:
         bar = progress.add_task("watched", total=len(jobs))
         with ThreadPoolExecutor(lanes()) as pool:
             list(pool.map(one, jobs))
-    for name in failed:
-        receipts.remove(name)
-    left = [name for name in kernels if name not in failed and receipts.unwatched(name, TOOLS)]
-    return Outcome(before.written, failed, list(dict.fromkeys([*before.left, *left])))
+    left = [name for name in names if name not in failed and receipts.unwatched(name, TOOLS)]
+    return Outcome(before.written, failed, [*before.left, *left])
+
+
+def add_watched(tool: str, results: dict[str, dict], failed: dict[str, list[str]]) -> None:
+    """Adds what a tool says of each kernel to its receipt; one that is not clean loses it, and goes to `failed`."""
+    for name, result in results.items():
+        if result.get("problems"):
+            failed[name] = [*failed.get(name, []), *result["problems"]]
+            receipts.remove(name)
+        elif "tool" in result and (receipt := receipts.read(name)):
+            receipts.write(receipt | {"tools": receipt["tools"] | {tool: result["tool"]}})
 
 
 def batches(kernels: Sequence[str], size: int) -> list[Sequence[str]]:
