@@ -8,6 +8,7 @@ DTYPES = {getattr(torch, name): name for name in catalog.FLOATS}
 MIXED = {getattr(torch, name.partition("+")[0]): name for name in catalog.MIXED}  # with a float32 residual
 MOST_ROWS = 2**31 // 16  # a grid has at most 2**31 - 1 blocks, a row up to 16 of them
 BOUNDARY = 16  # bytes of the widest load
+ANY_LENGTH = 1  # stands for n where one kernel serves every length
 NORMS = ("rms_norm", "add_rms_norm", "layer_norm")
 DIFFERENTIABLE = ("softmax", "log_softmax", *NORMS, "cross_entropy", "smoothed_cross_entropy")
 # The longest row of each backward.
@@ -93,13 +94,13 @@ def column(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def constant(value: float, n: int, device: torch.device) -> torch.Tensor:
     """n times the same float32 number; the last few are kept."""
+    if torch.cuda.is_current_stream_capturing():
+        return new_constant(value, n, device)  # the graph's own: one that is kept may leave while the graph is used
     found = CONSTANTS.get((value, n, device))
     if found is None:
         found = new_constant(value, n, device)
-        # What is made while a CUDA graph is captured is filled when the graph runs: it is of no use outside.
-        if not torch.cuda.is_current_stream_capturing():
-            torch.cuda.current_stream(device).synchronize()  # complete for calls on every stream
-            keep(CONSTANTS, (value, n, device), found)
+        torch.cuda.current_stream(device).synchronize()  # complete for calls on every stream
+        keep(CONSTANTS, (value, n, device), found)
     return found
 
 

@@ -5,7 +5,6 @@ import math
 from quack_lite import rows
 from quack_lite.ops.registry import register, register_differentiable
 
-ANY_LENGTH = 1  # one kernel serves every length
 LONG_ROW = 2**15
 
 
@@ -20,7 +19,7 @@ def matrices(*tensors):
 def run(gate, up):
     y = rows.fresh(gate)
     if gate.numel():
-        rows.kernel("swiglu", rows.DTYPES[gate.dtype], ANY_LENGTH)(*matrices(gate, up, y))
+        rows.kernel("swiglu", rows.DTYPES[gate.dtype], rows.ANY_LENGTH)(*matrices(gate, up, y))
     return y
 
 
@@ -31,7 +30,7 @@ def fake(gate, up):
 def run_backward(grad, gate, up):
     dgate, dup = rows.fresh(gate), rows.fresh(up)
     if gate.numel():
-        kernel = rows.kernel("swiglu_backward", rows.DTYPES[gate.dtype], ANY_LENGTH)
+        kernel = rows.kernel("swiglu_backward", rows.DTYPES[gate.dtype], rows.ANY_LENGTH)
         kernel(*matrices(grad, gate, up, dgate, dup))
     return dgate, dup
 
