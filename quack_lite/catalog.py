@@ -1,5 +1,6 @@
 """The list of all kernels that the package can launch, and their compilation: once each."""
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
@@ -57,26 +58,28 @@ def plain_or_long(plain: Callable, long: Callable) -> Callable:
     return lambda plan: long if plan.stages else plain
 
 
-ONE, TWO = rows_of(tiling.ONE_TENSOR), rows_of(tiling.TWO_TENSORS)
-NORM, ADD_NORM = rows_of(tiling.NORM), rows_of(tiling.ADD_NORM)
-NORM_BACKWARD = rows_of(tiling.NORM_BACKWARD)
+SOFTMAX, LOG_SOFTMAX = rows_of(tiling.SOFTMAX), rows_of(tiling.LOG_SOFTMAX)
+SOFTMAX_BACKWARD = rows_of(tiling.SOFTMAX_BACKWARD)
+RMS_NORM, RMS_NORM_BACKWARD = rows_of(tiling.RMS_NORM), rows_of(tiling.RMS_NORM_BACKWARD)
+LAYER_NORM, LAYER_NORM_BACKWARD = rows_of(tiling.LAYER_NORM), rows_of(tiling.LAYER_NORM_BACKWARD)
+ADD_RMS_NORM, ADD_RMS_NORM_BACKWARD = rows_of(tiling.ADD_RMS_NORM), rows_of(tiling.ADD_RMS_NORM_BACKWARD)
 LOSS, PRODUCT, FLAT = pieces(tiling.LOSS_PIECE), pieces(tiling.PRODUCT_PIECE), pieces(tiling.COPY_PIECE)
 
 # Letters of operands.  x: a matrix (m, n) of the dtype.  r: one of the residual's.  n, m: float32 vectors (n), (m).
 # p: partial sums (p, n), float32.  t: targets (m), int64.  k: contiguous elements (k) of the dtype.  e: a float32
-# number.  i: an int64 number.
+# number.  i: an int64 number.  g: groups of blocks, int32.
 OPERATORS = {
     "copy": Operator(one(copy.copy), "kk", FLAT),
-    "softmax": Operator(one(softmax.softmax), "xx", ONE),
-    "softmax_backward": Operator(one(softmax.softmax_backward), "xxx", TWO),
-    "log_softmax": Operator(one(softmax.log_softmax), "xx", ONE),
-    "log_softmax_backward": Operator(one(softmax.log_softmax_backward), "xxx", TWO),
-    "rms_norm": Operator(plain_or_long(rms_norm.rms_norm, rms_norm.long_rms_norm), "xnxe", NORM),
-    "rms_norm_backward": Operator(one(rms_norm.rms_norm_backward), "xxnxpe", NORM_BACKWARD),
-    "add_rms_norm": Operator(plain_or_long(rms_norm.add_rms_norm, rms_norm.long_add_rms_norm), "xrnxre", ADD_NORM),
-    "add_rms_norm_backward": Operator(one(rms_norm.add_rms_norm_backward), "xrrnrpe", NORM_BACKWARD),
-    "layer_norm": Operator(plain_or_long(layer_norm.layer_norm, layer_norm.long_layer_norm), "xnnxmme", NORM),
-    "layer_norm_backward": Operator(one(layer_norm.layer_norm_backward), "xxnmmxpp", NORM_BACKWARD),
+    "softmax": Operator(one(softmax.softmax), "xx", SOFTMAX),
+    "softmax_backward": Operator(one(softmax.softmax_backward), "xxx", SOFTMAX_BACKWARD),
+    "log_softmax": Operator(one(softmax.log_softmax), "xx", LOG_SOFTMAX),
+    "log_softmax_backward": Operator(one(softmax.log_softmax_backward), "xxx", SOFTMAX_BACKWARD),
+    "rms_norm": Operator(plain_or_long(rms_norm.rms_norm, rms_norm.long_rms_norm), "xnxeg", RMS_NORM),
+    "rms_norm_backward": Operator(one(rms_norm.rms_norm_backward), "xxnxpe", RMS_NORM_BACKWARD),
+    "add_rms_norm": Operator(plain_or_long(rms_norm.add_rms_norm, rms_norm.long_add_rms_norm), "xrnxreg", ADD_RMS_NORM),
+    "add_rms_norm_backward": Operator(one(rms_norm.add_rms_norm_backward), "xrrnrpe", ADD_RMS_NORM_BACKWARD),
+    "layer_norm": Operator(one(layer_norm.layer_norm), "xnnxmmeg", LAYER_NORM),
+    "layer_norm_backward": Operator(one(layer_norm.layer_norm_backward), "xxnmmxpp", LAYER_NORM_BACKWARD),
     "cross_entropy": Operator(one(cross_entropy.cross_entropy), "xtmmi", tiling.plans_of_streams),
     "cross_entropy_backward": Operator(one(cross_entropy.cross_entropy_backward), "xtmmxi", LOSS),
     "smoothed_cross_entropy": Operator(one(cross_entropy.smoothed_cross_entropy), "xtnmmmi", LOSS),
@@ -152,21 +155,24 @@ def lengths(kernel: Kernel) -> tuple[int, int]:
     return (found[i - 1].capacity if i else 0) + 1, min(kernel.plan.capacity, tiling.MAX_N)
 
 
-def partials(kernel, m: int, n: int, device) -> int:
-    """How many of the rows of (m, n) a kernel, or what find gave, works on at once: rows p of its partial sums.
+def groups(kernel, m: int, n: int, device) -> int:
+    """Groups of blocks in a launch of a kernel, or of what find gave, for rows (m, n).
 
-    As many groups as fit on the device, so that they end together; where rows are not whole vectors, a multiple of a
-    vector's elements, so that all rows of a group start at the same place in a vector.
+    A group a row, or for each `plan.rows` of them; if groups go on over the rows, as many as the GPU takes at a time,
+    so that they end together. Where rows are not whole vectors, a multiple of that, so that all rows of a group start
+    at the same place in a vector.
     """
     plan = named(kernel.name).plan
+    needed = -(-m // plan.rows)
     if not plan.stages:
-        return m
-    groups = plan.groups
-    if plan.sums:
-        groups *= launch.resident_clusters(plan.cluster, device)
-    if n % plan.vector:
-        groups = max(1, groups // plan.vector) * plan.vector
-    return min(groups * plan.rows, m)
+        return needed
+    at_a_time = plan.groups * launch.resident_clusters(plan.cluster, device)
+    return min(needed, at_a_time * (plan.vector // math.gcd(n, plan.vector)))
+
+
+def partials(kernel, m: int, n: int, device) -> int:
+    """Rows p of the partial sums of a kernel, or of what find gave, for (m, n): one for each row that is worked on."""
+    return min(m, groups(kernel, m, n, device) * named(kernel.name).plan.rows)
 
 
 @cache
@@ -207,4 +213,4 @@ class Operands:
         if letter in matrices:
             rows, dtype = matrices[letter]
             return launch.matrix_tensor(dtype, (rows, self.n))
-        return {"e": cutlass.Float32(0.0), "i": cutlass.Int64(0)}[letter]
+        return {"e": cutlass.Float32(0.0), "i": cutlass.Int64(0), "g": cutlass.Int32(0)}[letter]

@@ -111,9 +111,14 @@ def load_edge(mX: cute.Tensor, tile: Tile, fill: cutlass.Constexpr = 0.0):
     return edge
 
 
-@cute.jit
 def load_columns(mW: cute.Tensor, tile: Tile, plan):
-    """The elements of mW (n), float32, in this thread's columns: (elements); 0 where there is no element.
+    """The elements of mW (n), float32, in this thread's columns: (elements); 0 where there is no element."""
+    return widened(fetch_columns(mW, tile, plan), plan)
+
+
+@cute.jit
+def fetch_columns(mW: cute.Tensor, tile: Tile, plan):
+    """This thread's Part of mW (n), float32, in its columns; 0 where there is no element.
 
     mW may start at any element: by vectors where its boundaries fall together with the row's, else one by one.
     """
@@ -130,7 +135,7 @@ def load_columns(mW: cute.Tensor, tile: Tile, plan):
                     rW.vectors[i, j] = mW[tile.first + j * tile.step + i]
     if tile.edge < tile.n:
         rW.edge[0] = mW[tile.edge]
-    return widened(rW, plan)
+    return rW
 
 
 @cute.jit
@@ -184,7 +189,10 @@ def as_stored(values, mY: cute.Tensor, plan):
 
 
 class Part(NamedTuple):
-    """A thread's part of a row in registers, in the dtype it has in memory: vectors (vector, vectors) and edge (1)."""
+    """A thread's part of a row in the dtype it has in memory: vectors (vector, vectors) on chip, edge (1) in registers.
+
+    Its pieces are the vectors and, the last, the edge.
+    """
 
     vectors: cute.Tensor
     edge: cute.Tensor
@@ -206,6 +214,41 @@ def fetch(mX: cute.Tensor, tile: Tile, plan, fill: cutlass.Constexpr = 0.0):
     if tile.edge < tile.n:
         rX.edge[0] = mX[tile.row, tile.edge]
     return rX
+
+
+def pieces(plan) -> int:
+    """Pieces of a Part."""
+    return plan.vectors + 1
+
+
+def piece(part: Part, j: int, plan):
+    """The j-th piece of a Part as float32 values: a vector (vector), or the edge (1)."""
+    return (part.edge if j == plan.vectors else on_boundary(part.vectors[None, j])).load().to(Float32)
+
+
+def put(values, part: Part, j: int, plan):
+    """Rounds values, float32, to the dtype of a Part, and makes them its j-th piece."""
+    (part.edge if j == plan.vectors else on_boundary(part.vectors[None, j])).store(values.to(part.edge.element_type))
+
+
+@cute.jit
+def store_piece(values, mY: cute.Tensor, tile: Tile, j: cutlass.Constexpr, plan):
+    """Rounds values, float32, to the dtype of mY (m, n), and stores them as the j-th piece of this thread's part."""
+    rY = cute.make_rmem_tensor(values.shape, mY.element_type)
+    rY.store(values.to(mY.element_type))
+    if cutlass.const_expr(j == plan.vectors):
+        if tile.edge < tile.n:
+            mY[tile.row, tile.edge] = rY[0]
+    else:
+        first = tile.first + j * tile.step
+        if first < tile.end:
+            row = mY[tile.row, None]
+            cute.autovec_copy(rY, on_boundary(cute.make_tensor(row.iterator + first, rY.layout)))
+
+
+def on_boundary(tX: cute.Tensor) -> cute.Tensor:
+    """A tensor of which we know that it starts at a 16-byte boundary, and the compiler does not."""
+    return cute.make_tensor(tX.iterator.align(ACCESS_BITS // 8), tX.layout)
 
 
 def registers(plan):
@@ -245,12 +288,11 @@ def vectors_of(gX: cute.Tensor, tXtX: cute.Tensor, tile: Tile, plan):
     """
     access = min(plan.vector, ACCESS_BITS // gX.element_type.width)
     shape = ((access, plan.vector // access), plan.vectors)
-    first = (gX.iterator + tile.first).align(ACCESS_BITS // 8)
-    tXgX = cute.make_tensor(first, cute.make_layout(shape, stride=((1, access), tile.step)))
+    tXgX = cute.make_tensor(gX.iterator + tile.first, cute.make_layout(shape, stride=((1, access), tile.step)))
     own = cute.make_layout(shape, stride=((1, access), tXtX.stride[1]))
     exists = cute.make_layout((plan.vector // access, plan.vectors), stride=(0, 1))
     tXpX = cute.make_tensor(predicate(tile, plan).iterator, exists)
-    return tXgX, cute.make_tensor(tXtX.iterator.align(ACCESS_BITS // 8), own), tXpX
+    return on_boundary(tXgX), on_boundary(cute.make_tensor(tXtX.iterator, own)), tXpX
 
 
 def predicate(tile: Tile, plan):

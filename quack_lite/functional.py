@@ -132,8 +132,8 @@ def cross_entropy(
     input: logits (m, n) or (n).  target: labels (m) or (), int64, int32, uint8.  weight: (n), floating point.
     reduction: "mean" (over rows that are not ignored, by weight), "sum", "none".
     A label that is neither ignore_index nor a class gives its row the loss NaN and the gradient zero. The mean of no
-    rows is NaN, and its gradient zero. Of at most 128 long rows each is shared by more blocks, so that the last bit of
-    a loss may differ from that in a larger batch.
+    rows is NaN, and its gradient zero. More threads share a row where there are at most 128, so that the last bit of a
+    loss may differ from that in a larger batch.
     inplace_backward: the gradient is written over the logits, which saves as much memory as they take. They may be used
     by nothing else then: another use that needs their values raises RuntimeError in its backward. Logits that are not
     contiguous, or do not start at 16 bytes, are left as they are; torch.compile leaves them too. Logits that are a leaf

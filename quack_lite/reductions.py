@@ -72,7 +72,12 @@ SOFTMAX = Operator((-math.inf, 0.0), combine_softmax)
 
 def thread_sum(x):
     """The sum of a thread's values."""
-    return (tree(x, lambda a, b: a + b),)
+    return (sum_of(x),)
+
+
+def sum_of(x):
+    """The sum of a thread's values, as a number."""
+    return tree(x, lambda a, b: a + b)
 
 
 def thread_max(x):
@@ -82,13 +87,18 @@ def thread_max(x):
 
 def tree(x, combine):
     """Combines a thread's values in pairs, then the pairs: short chains, which are fast and round little."""
-    rX = cute.make_rmem_tensor(cute.size(x.shape), Float32)
-    rX.store(x.reshape((cute.size(x.shape),)))
-    values = [rX[i] for i in range(cute.size(x.shape))]
+    values = numbers(x)
     while len(values) > 1:
         pairs = zip(values[::2], values[1::2], strict=False)
         values = [combine(a, b) for a, b in pairs] + values[len(values) // 2 * 2 :]
     return values[0]
+
+
+def numbers(x) -> list:
+    """A thread's values, one by one."""
+    rX = cute.make_rmem_tensor(cute.size(x.shape), Float32)
+    rX.store(x.reshape((cute.size(x.shape),)))
+    return [rX[i] for i in range(cute.size(x.shape))]
 
 
 def thread_softmax(x):
@@ -96,6 +106,20 @@ def thread_softmax(x):
     (maximum,) = thread_max(x)
     powers = exp(x - finite(maximum))
     return powers, (maximum, *thread_sum(powers))
+
+
+def thread_softmax_value(x):
+    """The (maximum, sum) of a thread's values, without the powers: each is added as soon as it is there."""
+    (maximum,) = thread_max(x)
+    shift = finite(maximum)
+
+    def total(values):
+        if len(values) == 1:
+            return exp(values[0] - shift)
+        middle = len(values) // 2
+        return total(values[:middle]) + total(values[middle:])
+
+    return maximum, total(numbers(x))
 
 
 def add_softmax(value, x):

@@ -16,9 +16,9 @@ class RowPlan:
     most, where a block has a row to itself, since a launch takes as many warps as its rows need.  rows: of a block.
     cluster: blocks that share a row.
     stages: turns on their way to shared memory while one is worked on, if groups of blocks go on over the rows (see
-    turns), else 0.  groups: the most of those groups; with sums, as many as an SM takes.  sums: each group adds up
-    sums over its rows.  lean: no registers are left for weights and sums: weights are loaded anew for each row, and
-    sums lie in shared memory.
+    turns), else 0.  groups: how many of those groups start for each that the GPU holds with one block on an SM.
+    lean: no registers are left for weights and sums: weights are loaded anew for each row, and sums lie in shared
+    memory.
     """
 
     vector: int
@@ -28,7 +28,6 @@ class RowPlan:
     cluster: int
     stages: int = 0
     groups: int = 0
-    sums: bool = False
     lean: bool = False
 
     @property
@@ -42,78 +41,129 @@ class RowPlan:
         return self.vector * self.vectors * self.threads * self.cluster
 
 
-# Vectors of a thread, threads, rows, cluster; stages, groups, sums, lean.
+# Vectors of a thread, threads, rows, cluster; stages, groups, lean.
 # The first line that holds the row is taken. Measured on an H200: four to eight vectors keep enough bytes in flight; a
 # block that moves less than 8 KB costs more time to start than it saves; several small blocks on an SM overlap better
-# than a large one.
-# softmax and log_softmax: one tensor stays in registers, or two in their backward.
-ONE_TENSOR = (
-    (2, 16, 16, 1),
-    (4, 32, 8, 1),
-    (8, 32, 4, 1),
-    (6, 192, 1, 1),
-    (8, 128, 1, 2),
+# than a large one. Groups that all start at once end together: one more than fit costs a whole turn of waiting.
+# softmax and log_softmax keep a row in registers; in which size of block they need the fewest, the compiler decides.
+# Their backward has two tensors in shared memory.
+SHORT_SOFTMAX = ((2, 16, 16, 1), (4, 32, 8, 1), (8, 32, 4, 1), (6, 192, 1, 1), (8, 128, 1, 2))
+LONGEST_SOFTMAX = ((8, 320, 1, 16), (8, 512, 1, 16), (10, 512, 1, 16))
+SOFTMAX = (
+    *SHORT_SOFTMAX,
+    (8, 256, 1, 2),
+    (8, 256, 1, 4),
+    (8, 256, 1, 8),
+    (5, 256, 1, 16),
+    (8, 256, 1, 16),
+    *LONGEST_SOFTMAX,
+)
+LOG_SOFTMAX = (
+    *SHORT_SOFTMAX,
     (8, 128, 1, 4),
     (8, 128, 1, 8),
     (8, 128, 1, 16),
-    (5, 512, 1, 8),
-    (8, 256, 1, 16),
-    (5, 512, 1, 16),
-    (10, 512, 1, 16),
+    (5, 256, 1, 16),
+    (4, 512, 1, 16),
+    *LONGEST_SOFTMAX,
 )
-TWO_TENSORS = (
+SOFTMAX_BACKWARD = (
     (4, 16, 8, 1),
     (4, 32, 8, 1),
-    (4, 256, 1, 1),
-    (4, 128, 1, 4),
-    (4, 128, 1, 8),
-    (4, 128, 1, 16),
-    (4, 256, 1, 16),
-    (4, 320, 1, 16),
+    (2, 256, 1, 1),
+    (4, 512, 1, 1),
+    (4, 512, 1, 2),
+    (4, 512, 1, 4),
+    (2, 512, 1, 16),
+    (5, 480, 1, 8),
     (4, 512, 1, 16),
 )
-# rms_norm and layer_norm; add_rms_norm, which loads two tensors and stores two; their backward.
-NORM = (
+# rms_norm; add_rms_norm, which loads two tensors and stores two; layer_norm, which has a weight and a bias; their
+# backward.
+RMS_NORM = (
     (4, 16, 8, 1),
     (4, 32, 4, 1),
-    (5, 128, 1, 1),
+    (8, 32, 4, 1),
+    (4, 128, 1, 1),
+    (4, 160, 1, 1),
     (4, 256, 1, 1),
-    (4, 512, 1, 1, 2, 2112),
-    (4, 512, 1, 2, 2, 528),
-    (4, 256, 1, 8, 2, 264),
-    (4, 256, 1, 16, 3, 128),
-    (4, 320, 1, 16, 2, 128),
-    (4, 512, 1, 16, 3, 128),
-    (5, 512, 1, 16),
-    (10, 512, 1, 16),
+    (4, 512, 1, 1),
+    (4, 512, 1, 2, 2, 8),
+    (8, 128, 1, 8, 2, 2),
+    (8, 128, 1, 16, 2, 2),
+    (5, 480, 1, 8, 2, 1),
+    (5, 416, 1, 16, 2, 1),
+    (5, 512, 1, 16, 2, 1),
+    (10, 512, 1, 16, 2, 1),
 )
-ADD_NORM = (
+ADD_RMS_NORM = (
     (4, 16, 8, 1),
     (4, 32, 4, 1),
-    (5, 128, 1, 1),
+    (4, 128, 1, 1),
+    (4, 160, 1, 1),
     (4, 256, 1, 1),
-    (4, 512, 1, 1, 2, 2112),
-    (4, 512, 1, 2, 2, 528),
-    (4, 256, 1, 8, 3, 264),
-    (4, 320, 1, 16, 3, 128),
-    (5, 512, 1, 16),
-    (10, 512, 1, 16),
+    (4, 256, 1, 2),
+    (4, 512, 1, 2),
+    (5, 224, 1, 8, 2, 1),
+    (4, 512, 1, 8, 2, 2),
+    (4, 320, 1, 16, 2, 1),
+    (5, 416, 1, 16, 2, 1),
+    (5, 512, 1, 16, 1, 1),
+    (10, 512, 1, 16, 1, 1),
 )
-NORM_BACKWARD = (
-    (4, 16, 8, 1, 2, 2, True),
-    (4, 32, 4, 1, 2, 2, True),
-    (4, 128, 1, 1, 2, 2, True),
-    (4, 128, 1, 2, 2, 2, True),
-    (4, 256, 1, 2, 2, 1, True),
-    (4, 256, 1, 4, 2, 1, True),
-    (4, 256, 1, 8, 2, 1, True),
-    (4, 256, 1, 16, 2, 1, True),
-    (5, 256, 1, 16, 2, 1, True),
-    (4, 512, 1, 16, 1, 1, True, True),
+LAYER_NORM = (
+    (4, 16, 8, 1, 2, 3),
+    (4, 32, 8, 1, 2, 3),
+    (5, 128, 1, 1, 2, 3),
+    (4, 512, 1, 1, 2, 2),
+    (4, 512, 1, 2, 2, 1),
+    (4, 512, 1, 4, 2, 1),
+    (4, 512, 1, 8, 2, 1),
+    (5, 256, 1, 16, 2, 1),
+    (4, 512, 1, 16, 2, 1),
+    (5, 512, 1, 16, 2, 1, True),
+    (10, 512, 1, 16, 2, 1, True),
 )
-# cross_entropy: a row of any length streams through one: of a block with several short rows, a block, a cluster.
+RMS_NORM_BACKWARD = (
+    (4, 16, 8, 1, 2, 2),
+    (4, 32, 4, 1, 2, 2),
+    (5, 128, 1, 1, 2, 2),
+    (4, 128, 1, 2, 2, 2),
+    (4, 256, 1, 2, 2, 1),
+    (5, 224, 1, 4, 2, 1),
+    (4, 128, 1, 16, 2, 6),
+    (5, 224, 1, 16, 2, 1),
+    (5, 256, 1, 16, 2, 1),
+    (4, 512, 1, 16, 1, 1),
+)
+ADD_RMS_NORM_BACKWARD = (
+    (4, 16, 8, 1, 2, 2),
+    (4, 32, 4, 1, 2, 2),
+    (4, 128, 1, 1, 2, 2),
+    (4, 128, 1, 2, 2, 2),
+    (4, 256, 1, 2, 2, 1),
+    (4, 256, 1, 4, 2, 1),
+    (4, 256, 1, 8, 2, 1),
+    (4, 256, 1, 16, 2, 1),
+    (5, 256, 1, 16, 2, 1),
+    (4, 512, 1, 16, 1, 1),
+)
+LAYER_NORM_BACKWARD = (
+    (4, 16, 8, 1, 2, 6),
+    (4, 32, 4, 1, 2, 6),
+    (4, 128, 1, 1, 3, 2),
+    (5, 128, 1, 1, 2, 2),
+    (4, 256, 1, 1, 3, 1),
+    (4, 256, 1, 2, 3, 1),
+    (4, 256, 1, 4, 3, 1),
+    (4, 256, 1, 8, 3, 1),
+    (4, 256, 1, 16, 2, 1),
+    (5, 256, 1, 16, 2, 1),
+    (4, 512, 1, 16, 1, 1, True),
+)
+# cross_entropy: a row of any length streams through one: of a block with several rows, a block, a cluster.
 STREAM = ((4, 16, 8, 1), (4, 128, 1, 1), (4, 256, 1, 16))
-SHORT_STEPS = 8  # of a row that shares a block; one that would take more does not
+SHORT_STEPS = 16  # of a row that shares a block; one that would take more does not
 # A block takes a piece of a row: in a loss's backward and a smoothed loss, in swiglu; in copy, of contiguous memory.
 LOSS_PIECE = (2, 256, 1, 1)
 PRODUCT_PIECE = (2, 64, 1, 1)
@@ -142,9 +192,10 @@ def longest(candidates: tuple[RowPlan, ...]) -> int:
 
 
 def plan_stream(n: int, few_rows: bool, element_bits: int) -> RowPlan:
-    """The plan for rows of n elements that stream by; of few rows, FEW_ROWS at most, each long one gets a cluster."""
+    """The plan for rows of n elements that stream by; few rows, FEW_ROWS at most, share no block, and long ones get
+    a cluster each."""
     short, block, cluster = plans_of_streams(element_bits)
-    if n <= stream_lengths(short)[1]:
+    if n <= (short.capacity if few_rows else stream_lengths(short)[1]):
         return short
     return cluster if few_rows and n >= stream_lengths(cluster)[0] else block
 
@@ -157,10 +208,11 @@ def plans_of_streams(element_bits: int) -> tuple[RowPlan, ...]:
 
 def stream_lengths(plan: RowPlan) -> tuple[int, int]:
     """The shortest and the longest row that gets this plan of plans_of_streams: of many rows, or of few."""
-    short = SHORT_STEPS * plans_of_streams(WIDEST_LOAD_BITS // plan.vector)[0].capacity
-    if plan.rows > 1:
-        return 1, short
-    return (short if plan.cluster == 1 else 2 * short) + 1, MAX_N
+    short, _, cluster = plans_of_streams(WIDEST_LOAD_BITS // plan.vector)
+    shared = SHORT_STEPS * short.capacity
+    if plan == short:
+        return 1, shared
+    return (shared if plan == cluster else short.capacity) + 1, MAX_N
 
 
 def plan_piece(element_bits: int, line: tuple) -> RowPlan:

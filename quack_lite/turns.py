@@ -1,23 +1,19 @@
 """Turns: a group of blocks (a cluster, or a block with its rows) goes on over the rows of a matrix, a turn each.
 
-The rows of later turns are on their way to shared memory while one is worked on: each thread sends its own vectors
-and reads no others, so no barrier is needed. Weights stay in registers, and so do the sums over the group's rows;
-where a plan is lean there is no room for either. All rows that a thread gets start at the same place in a vector.
+The rows of later turns are on their way to shared memory while one is worked on. Weights stay in registers, and so do
+the sums over the group's rows; where a plan is lean there is no room for either. All rows that a thread gets start at
+the same place in a vector.
 """
 
-import cutlass
 import cutlass.cute as cute
-from cutlass import Float32
-from cutlass.memory import SmemAllocator
+from cutlass import Float32, Int32
 
-from quack_lite import copies, grid
+from quack_lite import copies, grid, staged
 
 
-def groups_go_on(mX: cute.Tensor, plan) -> dict:
-    """The launch of a kernel whose groups, `plan.groups` at most, go on over the rows of mX (m, n)."""
-    launch = grid.a_group_a_row(mX, plan)
-    blocks, _, _ = launch["grid"]
-    return {**launch, "grid": (cutlass.min(blocks, plan.groups * plan.cluster), 1, 1)}
+def groups_go_on(mX: cute.Tensor, groups, plan) -> dict:
+    """The launch of a kernel whose groups, as many as are given, go on over the rows of mX (m, n)."""
+    return {**grid.a_group_a_row(mX, plan), "grid": (groups * plan.cluster, 1, 1)}
 
 
 def a_group_a_sum(mX: cute.Tensor, mdW: cute.Tensor, plan) -> dict:
@@ -37,30 +33,27 @@ def stride(plan):
     return blocks // plan.cluster * plan.rows
 
 
-def tile(mX: cute.Tensor, place: grid.Place, turn, plan):
-    """This thread's Tile of mX (m, n) in a turn; place: in the first. Empty behind the last row."""
-    return copies.row_tile(mX, place._replace(row=place.row + turn * stride(plan)), plan)
+@cute.jit
+def tile(first: copies.Tile, mX: cute.Tensor, turn, plan):
+    """This thread's Tile of mX (m, n) in a turn; first: in turn 0. Empty behind the last row."""
+    row = first.row + turn * stride(plan)
+    end, n = Int32(0), Int32(0)
+    if row < mX.shape[0]:
+        end, n = first.end, first.n
+    return first._replace(row=row, end=end, n=n)
 
 
 def open_stages(dtype, plan):
-    """A ring of stages (vector, vectors, stages) in shared memory, this thread's own, for as many turns ahead.
-
-    Filled with 0, which stays where no row has an element.
-    """
-    sX = own_shared(dtype, (plan.vector, plan.vectors, plan.stages), plan)
-    sX.fill(dtype(0.0))
-    return sX
+    """A ring of stages (vector, vectors, stages) in shared memory, this thread's own, for as many turns ahead."""
+    return staged.open_stages(dtype, plan, plan.stages)
 
 
-@cute.jit
 def send(sX: cute.Tensor, mX: cute.Tensor, tile: copies.Tile, turn, plan):
     """Starts to copy this thread's vectors of a row of mX (m, n) into the stage of its turn, and does not wait.
 
     Nothing is sent for an empty tile. The edge is not sent: receive loads it.
     """
-    tXgX, tXsX, tXpX = copies.vectors_of(mX[tile.row, None], sX[None, None, turn % plan.stages], tile, plan)
-    atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), mX.element_type, num_bits_per_copy=copies.ACCESS_BITS)
-    cute.copy(atom, tXgX, tXsX, pred=tXpX)
+    staged.send_vectors(sX[None, None, turn % plan.stages], mX, tile, plan)
 
 
 def sent():
@@ -79,15 +72,11 @@ def receive(sX: cute.Tensor, mX: cute.Tensor, tile: copies.Tile, turn, plan):
 
     0 where there is no element, and throughout for an empty tile.
     """
-    rX = copies.empty_part(mX.element_type, plan)
-    stage = sX[None, None, turn % plan.stages]
-    rX.vectors.store(cute.make_tensor(stage.iterator.align(copies.ACCESS_BITS // 8), stage.layout).load())
+    rX = cute.make_rmem_tensor((plan.vector, plan.vectors), mX.element_type)
+    rX.store(copies.on_boundary(sX[None, None, turn % plan.stages]).load())
     if tile.n == 0:
-        rX.vectors.fill(mX.element_type(0.0))
-    rX.edge.fill(mX.element_type(0.0))
-    if tile.edge < tile.n:
-        rX.edge[0] = mX[tile.row, tile.edge]
-    return copies.widened(rX, plan)
+        rX.fill(mX.element_type(0.0))
+    return copies.widened(copies.Part(rX, staged.fetch_edge(mX, tile)), plan)
 
 
 def columns_again(values, mW: cute.Tensor, tile: copies.Tile, plan):
@@ -101,7 +90,7 @@ def open_sums(plan):
     If the plan is lean, shared memory (4, elements / 4 rounded up), the edge in the last four.
     """
     shape = (4, plan.vector * plan.vectors // 4 + 1)
-    sums = own_shared(Float32, shape, plan) if plan.lean else copies.registers(plan)
+    sums = staged.own_shared(Float32, shape, plan) if plan.lean else copies.registers(plan)
     sums.fill(0.0)
     return sums
 
@@ -132,18 +121,3 @@ def total(sums: cute.Tensor, plan):
 def quads_in(rV: cute.Tensor, quads: int):
     """Registers (elements), float32, without the edge, by four as shared memory moves them: (4, quads)."""
     return cute.make_tensor(rV.iterator, cute.make_layout((4, quads)))
-
-
-def own_shared(dtype, shape: tuple, plan):
-    """This thread's own tensor of this shape in shared memory.
-
-    shape[0] elements lie together, and beside them those of the next thread: a warp's accesses have no bank conflicts.
-    """
-    vector, *counts = shape
-    strides = [vector, vector * plan.block]
-    for size in counts:
-        strides.append(strides[-1] * size)
-    layout = cute.make_layout((vector, plan.block, *counts), stride=(1, *strides[: len(counts) + 1]))
-    whole = SmemAllocator().allocate_tensor(dtype, layout, byte_alignment=copies.ACCESS_BITS // 8)
-    thread, _, _ = cute.arch.thread_idx()
-    return whole[(None, thread, *[None] * len(counts))]

@@ -36,7 +36,7 @@ def fill_partial_sums(partial, rows):
         partial[group] = rows[group :: len(partial)].sum(0)
 
 
-def rms_norm(x, weight, y, eps):
+def rms_norm(x, weight, y, eps, groups):
     x = x.double()
     y.copy_(x * (x.square().mean(-1, keepdim=True) + eps).rsqrt() * weight.double())
 
@@ -49,9 +49,9 @@ def rms_norm_backward(dy, x, weight, dx, dweight, eps):
     fill_partial_sums(dweight, dy * x_hat)
 
 
-def add_rms_norm(x, residual, weight, y, new_residual, eps):
+def add_rms_norm(x, residual, weight, y, new_residual, eps, groups):
     new_residual.copy_(x.float() + residual.float())
-    rms_norm(new_residual, weight, y, eps)
+    rms_norm(new_residual, weight, y, eps, groups)
 
 
 def add_rms_norm_backward(dy, dresidual, residual, weight, dsum, dweight, eps):
@@ -60,7 +60,7 @@ def add_rms_norm_backward(dy, dresidual, residual, weight, dsum, dweight, eps):
     dsum.copy_(dresidual.double() + dx)
 
 
-def layer_norm(x, weight, bias, y, mean, rstd, eps):
+def layer_norm(x, weight, bias, y, mean, rstd, eps, groups):
     x = x.double()
     mean.copy_(x.mean(-1))
     away = x - x.mean(-1, keepdim=True)

@@ -62,7 +62,7 @@ def test_few_long_rows_get_another_kernel_in_cross_entropy_alone():
     ]
     assert few == ["cross_entropy"]
     assert catalog.find("cross_entropy", "bfloat16", 100_000, few_rows=True).plan.cluster == 16
-    assert catalog.find("cross_entropy", "bfloat16", 1000, True) == catalog.find("cross_entropy", "bfloat16", 1000)
+    assert catalog.find("cross_entropy", "bfloat16", 300, True) == catalog.find("cross_entropy", "bfloat16", 300)
 
 
 def test_a_name_leads_back_to_its_kernel():
@@ -79,7 +79,7 @@ def test_there_are_as_many_partial_sums_as_groups_fit_on_the_device():
     cluster = of_plan("rms_norm_backward", cluster=16)
     assert catalog.partials(short, 10**6, 64, "cuda") == 2 * RESIDENT * 8
     assert catalog.partials(block, 10**6, 4096, "cuda") == 2 * RESIDENT
-    assert catalog.partials(cluster, 10**6, 131_072, "cuda") == RESIDENT
+    assert catalog.partials(cluster, 10**6, 131_072, "cuda") == cluster.plan.groups * RESIDENT
 
 
 def test_the_device_is_asked_for_clusters_of_the_plans_size(monkeypatch):
@@ -89,18 +89,18 @@ def test_the_device_is_asked_for_clusters_of_the_plans_size(monkeypatch):
     assert asked == [(8, "cuda:1")]
 
 
-def test_a_forward_has_the_groups_of_its_plan_on_every_device(monkeypatch):
-    monkeypatch.delattr(launch, "resident_clusters")
-    kernel = of_plan("rms_norm", groups=264)
-    assert catalog.partials(kernel, 10**6, 65_536, "cuda") == catalog.partials(kernel, 10**6, 65_535, "cuda") == 264
+def test_a_forward_has_a_group_for_each_row_or_as_many_as_fit_on_the_device():
+    short, long = of_plan("rms_norm", rows=8), of_plan("rms_norm", groups=2)
+    assert catalog.groups(short, 10**6, 64, "cuda") == 10**6 // 8
+    assert catalog.groups(long, 10**6, 65_536, "cuda") == 2 * RESIDENT
+    assert catalog.groups(long, 5, 65_536, "cuda") == 5
 
 
-@pytest.mark.parametrize("resident, groups", [(33, 32), (8, 8), (7, 8), (1, 8)])
-def test_rows_of_a_group_start_at_one_place_in_a_vector(monkeypatch, resident, groups):
-    monkeypatch.setattr(launch, "resident_clusters", lambda size, device: resident)
-    kernel = of_plan("rms_norm_backward", cluster=16)
-    assert catalog.partials(kernel, 10**6, 131_071, "cuda") == groups
-    assert catalog.partials(kernel, 10**6, 131_072, "cuda") == resident
+@pytest.mark.parametrize("n, waves", [(131_072, 1), (131_068, 2), (131_070, 4), (131_071, 8)])
+def test_rows_of_a_group_start_at_one_place_in_a_vector_and_all_groups_end_together(n, waves):
+    kernel = of_plan("rms_norm_backward", cluster=16, groups=1)
+    assert catalog.groups(kernel, 10**6, n, "cuda") == waves * RESIDENT
+    assert waves * n % kernel.plan.vector == 0
 
 
 @pytest.mark.parametrize("n", [64, 67])

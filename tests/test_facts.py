@@ -81,9 +81,10 @@ class TestThePackagesKernels:
         found = self.facts_of("softmax", "bfloat16", 131072)
         assert found.st_async == 1 and found.cluster_barriers == 1
 
-    def test_a_long_norm_prefetches_by_cp_async(self):
-        assert self.facts_of("rms_norm", "bfloat16", 16384).cp_async > 0
-        assert self.facts_of("rms_norm", "bfloat16", 8192).cp_async == 0
+    def test_a_norm_brings_its_rows_by_cp_async_and_a_softmax_does_not(self):
+        assert self.facts_of("rms_norm", "bfloat16", 8192).cp_async == 4
+        assert self.facts_of("rms_norm", "bfloat16", 32768).cp_async > 4
+        assert self.facts_of("softmax", "bfloat16", 8192).cp_async == 0
 
     @pytest.mark.parametrize("dtype, n", [("bfloat16", 256), ("float32", 300_000), ("float16", 262144)])
     def test_no_spill(self, dtype, n):

@@ -14,7 +14,7 @@ DISTRIBUTIONS = ("torch", "nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-cu12", 
 DISTRIBUTIONS += ("apache-tvm-ffi", "quack-kernels", "liger-kernel", "triton")
 # What a measured time depends on: a record made from other files is out of date.
 MEASURED = ("functional.py", "checks.py", "ops/*.py", "rows.py", "catalog.py", "kernels/*.py", "launch.py", "copies.py")
-MEASURED += ("grid.py", "turns.py", "reductions.py", "tiling.py")
+MEASURED += ("grid.py", "staged.py", "turns.py", "reductions.py", "tiling.py")
 MEASURED += ("bench/cases.py", "bench/check.py", "bench/protocol.py", "bench/worker.py")
 MEASURED += ("bench/peers.py", "bench/quack_kernels.py", "bench/liger_kernel.py")
 

@@ -108,6 +108,11 @@ def at_once(kernel: catalog.Kernel, m: int, n: int, device) -> int:
     return catalog.partials(kernel, m, n, device)
 
 
+def takes_groups(kernel: catalog.Kernel) -> bool:
+    """Whether a launch is told how many groups of blocks it has; one that is not has as many as partial sums."""
+    return "g" in catalog.OPERATORS[kernel.operator].operands
+
+
 def unchanged(made: dict) -> None:
     """Leaves the random contents as they are."""
 

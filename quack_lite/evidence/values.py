@@ -94,9 +94,16 @@ def guard_faults(kernel: catalog.Kernel, this: Launch, before: list[torch.Tensor
     return found
 
 
-def run(kernel: catalog.Kernel, built: launch.Built, inputs, outputs, numbers=()) -> None:
-    """Launches; copy gets the elements of its matrices (1, n) in one line."""
+def run(kernel: catalog.Kernel, built: launch.Built, inputs, outputs, numbers=(), at_once: int | None = None) -> None:
+    """Launches; copy gets the elements of its matrices (1, n) in one line.
+
+    at_once: rows that are worked on at once, for a kernel that takes groups; as many as the device takes.
+    """
     tensors = (*inputs, *outputs)
+    if operands.takes_groups(kernel):
+        m, n = inputs[0].shape
+        rows = at_once or operands.at_once(kernel, m, n, inputs[0].device)
+        numbers = (*numbers, -(-rows // kernel.plan.rows))
     built(*((x.view(-1) for x in tensors) if kernel.operator == "copy" else tensors), *numbers)
 
 

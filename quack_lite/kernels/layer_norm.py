@@ -7,7 +7,7 @@ dw = sum over rows of dy x^,  db = sum over rows of dy.
 
 import cutlass
 import cutlass.cute as cute
-from cutlass import Float32
+from cutlass import Float32, Int32
 
 from quack_lite import copies, grid, reductions, turns
 
@@ -25,65 +25,27 @@ def layer_norm_kernel(
 ):
     # tile
     place = grid.row_place(plan)
-    tile = copies.row_tile(mX, place, plan)
-    mailbox = reductions.expect_peers(plan, parts=1, turns=2)
-    n = Float32(mX.shape[1])
-
-    # load
-    x = copies.load(mX, tile, plan)  # (elements)
-    reductions.peers_ready(plan)
-
-    # reduce
-    (total,) = reductions.row_reduce(reductions.thread_sum(x), reductions.SUM, plan, mailbox, 0)
-    mean = total / n
-    d = copies.inside(x - mean, tile, plan)  # (elements)
-    (squares,) = reductions.row_reduce(reductions.thread_sum(d * d), reductions.SUM, plan, mailbox, 1)
-    rstd = cute.math.rsqrt(squares / n + eps, fastmath=True)
-
-    # compute
-    w, b = copies.load_columns(mW, tile, plan), copies.load_columns(mB, tile, plan)  # (elements)
-    y = d * rstd * w + b  # (elements)
-
-    # store
-    copies.store(y, mY, tile, plan)
-    copies.store_number(mean, mMean, tile, place)
-    copies.store_number(rstd, mRstd, tile, place)
-
-
-@cute.kernel
-def long_layer_norm_kernel(
-    mX: cute.Tensor,
-    mW: cute.Tensor,
-    mB: cute.Tensor,
-    mY: cute.Tensor,
-    mMean: cute.Tensor,
-    mRstd: cute.Tensor,
-    eps: Float32,
-    plan: cutlass.Constexpr,
-):
-    # tile
-    place = grid.row_place(plan)
+    first = copies.row_tile(mX, place, plan)
     mailbox = reductions.expect_peers(plan, parts=1, turns=2)
     stages = turns.open_stages(mX.element_type, plan)  # (vector, vectors, stages)
     n = Float32(mX.shape[1])
 
     # load
     for turn in cutlass.range_constexpr(plan.stages):
-        turns.send(stages, mX, turns.tile(mX, place, turn, plan), turn, plan)
+        turns.send(stages, mX, turns.tile(first, mX, turn, plan), turn, plan)
         turns.sent()
-    first = turns.tile(mX, place, 0, plan)
     w = copies.load_columns(mW, first, plan)  # (elements)
     b = copies.load_columns(mB, first, plan)  # (elements)
     reductions.peers_ready(plan)
 
     for turn in cutlass.range(turns.count(mX, plan), unroll=1):
-        tile = turns.tile(mX, place, turn, plan)
+        tile = turns.tile(first, mX, turn, plan)
         turns.oldest_has_come(plan)
         x = turns.receive(stages, mX, tile, turn, plan)  # (elements)
 
         # reduce
         (total,) = reductions.row_reduce(reductions.thread_sum(x), reductions.SUM, plan, mailbox, 2 * turn)
-        turns.send(stages, mX, turns.tile(mX, place, turn + plan.stages, plan), turn, plan)
+        turns.send(stages, mX, turns.tile(first, mX, turn + plan.stages, plan), turn, plan)
         turns.sent()
         mean = total / n
         d = copies.inside(x - mean, tile, plan)  # (elements)
@@ -91,7 +53,7 @@ def long_layer_norm_kernel(
         rstd = cute.math.rsqrt(squares / n + eps, fastmath=True)
 
         # compute
-        y = d * rstd * w + b  # (elements)
+        y = d * rstd * turns.columns_again(w, mW, tile, plan) + turns.columns_again(b, mB, tile, plan)  # (elements)
 
         # store
         copies.store(y, mY, tile, plan)
@@ -112,7 +74,7 @@ def layer_norm_backward_kernel(
     plan: cutlass.Constexpr,
 ):
     # tile
-    place = grid.row_place(plan)
+    first = copies.row_tile(mX, grid.row_place(plan), plan)
     mailbox = reductions.expect_peers(plan, parts=2, turns=2)
     stages_x = turns.open_stages(mX.element_type, plan)  # (vector, vectors, stages)
     stages_dy = turns.open_stages(mdY.element_type, plan)  # (vector, vectors, stages)
@@ -121,26 +83,28 @@ def layer_norm_backward_kernel(
 
     # load
     for turn in cutlass.range_constexpr(plan.stages):
-        later = turns.tile(mX, place, turn, plan)
+        later = turns.tile(first, mX, turn, plan)
         turns.send(stages_x, mX, later, turn, plan)
         turns.send(stages_dy, mdY, later, turn, plan)
         turns.sent()
-    w = copies.load_columns(mW, turns.tile(mX, place, 0, plan), plan)  # (elements)
+    w = copies.load_columns(mW, first, plan)  # (elements)
+    mean, rstd = copies.load_number(mMean, first), copies.load_number(mRstd, first)
     reductions.peers_ready(plan)
 
     for turn in cutlass.range(turns.count(mX, plan), unroll=1):
-        tile = turns.tile(mX, place, turn, plan)
-        mean, rstd = copies.load_number(mMean, tile), copies.load_number(mRstd, tile)
+        tile = turns.tile(first, mX, turn, plan)
         turns.oldest_has_come(plan)
         x = turns.receive(stages_x, mX, tile, turn, plan)  # (elements)
         dy = turns.receive(stages_dy, mdY, tile, turn, plan)  # (elements)
 
         # reduce
         x_hat = (x - mean) * rstd  # (elements)
+        next_tile = turns.tile(first, mX, turn + 1, plan)
+        next_mean, next_rstd = copies.load_number(mMean, next_tile), copies.load_number(mRstd, next_tile)
         wdy = dy * turns.columns_again(w, mW, tile, plan)  # (elements)
         value = (*reductions.thread_sum(wdy), *reductions.thread_sum(wdy * x_hat))
         total, dot = reductions.row_reduce(value, reductions.PAIR, plan, mailbox, turn)
-        later = turns.tile(mX, place, turn + plan.stages, plan)
+        later = turns.tile(first, mX, turn + plan.stages, plan)
         turns.send(stages_x, mX, later, turn, plan)
         turns.send(stages_dy, mdY, later, turn, plan)
         turns.sent()
@@ -152,11 +116,11 @@ def layer_norm_backward_kernel(
 
         # store
         copies.store(dx, mdX, tile, plan)
+        mean, rstd = next_mean, next_rstd
 
     # store the sums over rows
-    first = turns.tile(mX, place, 0, plan)
-    copies.store_columns(turns.total(dw, plan), mdW[place.row, None], first, plan)
-    copies.store_columns(turns.total(db, plan), mdB[place.row, None], first, plan)
+    copies.store_columns(turns.total(dw, plan), mdW[first.row, None], first, plan)
+    copies.store_columns(turns.total(db, plan), mdB[first.row, None], first, plan)
 
 
 @cute.jit
@@ -168,29 +132,13 @@ def layer_norm(
     mMean: cute.Tensor,
     mRstd: cute.Tensor,
     eps: Float32,
+    groups: Int32,
     stream,
     plan: cutlass.Constexpr,
 ):
     """mX (m, n), mW, mB (n) float32 -> mY (m, n), mMean, mRstd (m) float32."""
-    layer_norm_kernel(mX, mW, mB, mY, mMean, mRstd, eps, plan).launch(**grid.a_group_a_row(mX, plan), stream=stream)
-
-
-@cute.jit
-def long_layer_norm(
-    mX: cute.Tensor,
-    mW: cute.Tensor,
-    mB: cute.Tensor,
-    mY: cute.Tensor,
-    mMean: cute.Tensor,
-    mRstd: cute.Tensor,
-    eps: Float32,
-    stream,
-    plan: cutlass.Constexpr,
-):
-    """As layer_norm, for rows too long to read weight and bias anew for each."""
-    long_layer_norm_kernel(mX, mW, mB, mY, mMean, mRstd, eps, plan).launch(
-        **turns.groups_go_on(mX, plan), stream=stream
-    )
+    launch = turns.groups_go_on(mX, groups, plan)
+    layer_norm_kernel(mX, mW, mB, mY, mMean, mRstd, eps, plan).launch(**launch, stream=stream)
 
 
 @cute.jit

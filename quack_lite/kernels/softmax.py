@@ -8,8 +8,9 @@ import math
 
 import cutlass
 import cutlass.cute as cute
+from cutlass import Float32
 
-from quack_lite import copies, grid, reductions
+from quack_lite import copies, grid, reductions, staged
 
 
 @cute.kernel
@@ -20,6 +21,7 @@ def softmax_kernel(mX: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexpr):
 
     # load
     x = copies.load(mX, tile, plan, fill=-math.inf)  # (elements)
+    aside = staged.put_aside(tile, plan)
 
     # reduce
     powers, value = reductions.thread_softmax(x)  # (elements), (max, sum)
@@ -30,7 +32,7 @@ def softmax_kernel(mX: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexpr):
     y = powers * (reductions.exp(value[0] - row_max) / row_sum)  # (elements)
 
     # store
-    copies.store(y, mY, tile, plan)
+    copies.store(y, mY, staged.taken_back(aside, tile), plan)
 
 
 @cute.kernel
@@ -41,9 +43,10 @@ def log_softmax_kernel(mX: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexpr
 
     # load
     x = copies.load(mX, tile, plan, fill=-math.inf)  # (elements)
+    aside = staged.put_aside(tile, plan)
 
     # reduce
-    _, value = reductions.thread_softmax(x)  # (max, sum)
+    value = reductions.thread_softmax_value(x)  # (max, sum)
     reductions.peers_ready(plan)
     row_max, row_sum = reductions.row_reduce(value, reductions.SOFTMAX, plan, mailbox)
 
@@ -51,7 +54,7 @@ def log_softmax_kernel(mX: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexpr
     y = (x - row_max) - reductions.log(row_sum)  # (elements)
 
     # store
-    copies.store(y, mY, tile, plan)
+    copies.store(y, mY, staged.taken_back(aside, tile), plan)
 
 
 @cute.kernel
@@ -61,18 +64,20 @@ def softmax_backward_kernel(mdY: cute.Tensor, mY: cute.Tensor, mdX: cute.Tensor,
     mailbox = reductions.expect_peers(plan, parts=1)
 
     # load
-    dy = copies.load(mdY, tile, plan)  # (elements)
-    y = copies.load(mY, tile, plan)  # (elements)
+    dy, y = staged.send(mdY, tile, plan), staged.send(mY, tile, plan)  # (vector, vectors), (1)
+    staged.have_come()
+    reductions.peers_ready(plan)
 
     # reduce
-    reductions.peers_ready(plan)
-    (dot,) = reductions.row_reduce(reductions.thread_sum(y * dy), reductions.SUM, plan, mailbox)
+    dot = Float32(0.0)
+    for j in cutlass.range_constexpr(copies.pieces(plan)):
+        dot += reductions.sum_of(copies.piece(y, j, plan) * copies.piece(dy, j, plan))
+    (dot,) = reductions.row_reduce((dot,), reductions.SUM, plan, mailbox)
 
-    # compute
-    dx = y * (dy - dot)  # (elements)
-
-    # store
-    copies.store(dx, mdX, tile, plan)
+    # compute, store
+    for j in cutlass.range_constexpr(copies.pieces(plan)):
+        dx = copies.piece(y, j, plan) * (copies.piece(dy, j, plan) - dot)  # (vector) or (1)
+        copies.store_piece(dx, mdX, tile, j, plan)
 
 
 @cute.kernel
@@ -82,18 +87,20 @@ def log_softmax_backward_kernel(mdY: cute.Tensor, mY: cute.Tensor, mdX: cute.Ten
     mailbox = reductions.expect_peers(plan, parts=1)
 
     # load
-    dy = copies.load(mdY, tile, plan)  # (elements)
-    y = copies.load(mY, tile, plan)  # (elements)
+    dy, y = staged.send(mdY, tile, plan), staged.send(mY, tile, plan)  # (vector, vectors), (1)
+    staged.have_come()
+    reductions.peers_ready(plan)
 
     # reduce
-    reductions.peers_ready(plan)
-    (total,) = reductions.row_reduce(reductions.thread_sum(dy), reductions.SUM, plan, mailbox)
+    total = Float32(0.0)
+    for j in cutlass.range_constexpr(copies.pieces(plan)):
+        total += reductions.sum_of(copies.piece(dy, j, plan))
+    (total,) = reductions.row_reduce((total,), reductions.SUM, plan, mailbox)
 
-    # compute
-    dx = dy - reductions.exp(y) * total  # (elements)
-
-    # store
-    copies.store(dx, mdX, tile, plan)
+    # compute, store
+    for j in cutlass.range_constexpr(copies.pieces(plan)):
+        dx = copies.piece(dy, j, plan) - reductions.exp(copies.piece(y, j, plan)) * total  # (vector) or (1)
+        copies.store_piece(dx, mdX, tile, j, plan)
 
 
 @cute.jit

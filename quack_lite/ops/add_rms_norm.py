@@ -2,7 +2,7 @@
 
 import torch
 
-from quack_lite import rows
+from quack_lite import catalog, rows
 from quack_lite.ops.gradients import partial_sums, summed, without_rows
 from quack_lite.ops.registry import register, register_differentiable
 from quack_lite.ops.rms_norm import rms_norm_backward
@@ -14,8 +14,9 @@ def run(input, residual, weight, eps):
     if input.numel():
         wide = vector_bytes(input.dtype, residual.dtype)
         built = rows.kernel("add_rms_norm", rows.pair_name(input.dtype, residual.dtype), input.shape[-1])
-        w = rows.vector(weight, 1.0, input)
-        built(rows.matrix(input), rows.matrix(residual, wide), w, rows.matrix(y), rows.matrix(r, wide), eps)
+        x, w = rows.matrix(input), rows.vector(weight, 1.0, input)
+        groups = catalog.groups(built, *x.shape, x.device)
+        built(x, rows.matrix(residual, wide), w, rows.matrix(y), rows.matrix(r, wide), eps, groups)
     return y, r
 
 

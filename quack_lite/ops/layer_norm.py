@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from quack_lite import rows
+from quack_lite import catalog, rows
 from quack_lite.ops.gradients import partial_sums, summed, without_rows
 from quack_lite.ops.registry import register, register_differentiable
 
@@ -17,7 +17,8 @@ def run(input, weight, bias, eps):
     m, n = x.shape
     y, mean = rows.fresh(input), x.new_empty(m, dtype=torch.float32)
     rstd = torch.empty_like(mean)
-    rows.kernel("layer_norm", rows.DTYPES[x.dtype], n)(x, w, b, rows.matrix(y), mean, rstd, eps)
+    built = rows.kernel("layer_norm", rows.DTYPES[x.dtype], n)
+    built(x, w, b, rows.matrix(y), mean, rstd, eps, catalog.groups(built, m, n, x.device))
     return y, mean, rstd
 
 

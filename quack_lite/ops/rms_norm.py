@@ -1,6 +1,6 @@
 """rms_norm over the last dimension."""
 
-from quack_lite import rows
+from quack_lite import catalog, rows
 from quack_lite.ops.gradients import partial_sums, summed, without_rows
 from quack_lite.ops.registry import register, register_differentiable
 
@@ -9,7 +9,8 @@ def run(input, weight, eps):
     y = rows.fresh(input)
     if input.numel():
         x, w = rows.matrix(input), rows.vector(weight, 1.0, input)
-        rows.kernel("rms_norm", rows.DTYPES[x.dtype], x.shape[1])(x, w, rows.matrix(y), eps)
+        built = rows.kernel("rms_norm", rows.DTYPES[x.dtype], x.shape[1])
+        built(x, w, rows.matrix(y), eps, catalog.groups(built, *x.shape, x.device))
     return y
 
 

@@ -5,7 +5,7 @@ import cutlass.cute as cute
 from cutlass import Float32
 
 from faults import kernel_of
-from quack_lite import copies, grid, reductions
+from quack_lite import copies, grid, reductions, turns
 from quack_lite.evidence.delay import replaced
 from quack_lite.kernels import layer_norm
 
@@ -26,26 +26,28 @@ def layer_norm_kernel(
 ):
     # tile
     place = grid.row_place(plan)
-    tile = copies.row_tile(mX, place, plan)
-    mailbox = reductions.expect_peers(plan, parts=2)
+    first = copies.row_tile(mX, place, plan)
+    mailbox = reductions.expect_peers(plan, parts=2, turns=2)
     n = Float32(mX.shape[1])
 
-    # load
-    x = copies.load(mX, tile, plan)  # (elements)
+    for turn in cutlass.range(turns.count(mX, plan), unroll=1):
+        # load
+        tile = turns.tile(first, mX, turn, plan)
+        x = copies.load(mX, tile, plan)  # (elements)
 
-    # reduce
-    sums = (*reductions.thread_sum(x), *reductions.thread_sum(x * x))
-    total, squares = reductions.row_reduce(sums, reductions.PAIR, plan, mailbox)
+        # reduce
+        sums = (*reductions.thread_sum(x), *reductions.thread_sum(x * x))
+        total, squares = reductions.row_reduce(sums, reductions.PAIR, plan, mailbox, turn)
 
-    # compute
-    mean = total / n
-    rstd = cute.math.rsqrt(squares / n - mean * mean + eps, fastmath=True)
-    y = (x - mean) * rstd * copies.load_columns(mW, tile, plan) + copies.load_columns(mB, tile, plan)
+        # compute
+        mean = total / n
+        rstd = cute.math.rsqrt(squares / n - mean * mean + eps, fastmath=True)
+        y = (x - mean) * rstd * copies.load_columns(mW, tile, plan) + copies.load_columns(mB, tile, plan)
 
-    # store
-    copies.store(y, mY, tile, plan)
-    copies.store_number(mean, mMean, tile, place)
-    copies.store_number(rstd, mRstd, tile, place)
+        # store
+        copies.store(y, mY, tile, plan)
+        copies.store_number(mean, mMean, tile, place)
+        copies.store_number(rstd, mRstd, tile, place)
 
 
 def planted():

@@ -9,8 +9,8 @@ from quack_lite.evidence.delay import replaced
 CAUGHT_BY = ("values",)
 KERNEL = kernel_of("rms_norm", "float16")
 
-right_sum = reductions.thread_sum
+right_sum = reductions.sum_of
 
 
 def planted():
-    return replaced(reductions, {"thread_sum": lambda x: right_sum(x.to(Float16).to(Float32))})
+    return replaced(reductions, {"sum_of": lambda x: right_sum(x.to(Float16).to(Float32))})
