@@ -5,10 +5,11 @@ import re
 import pytest
 import stand_ins
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from quack_lite import catalog, reference, tiling
 from quack_lite.evidence import cases as the_cases
-from quack_lite.evidence import delay, operands, tools, values
+from quack_lite.evidence import delay, operands, tools, values, worker
 from quack_lite.evidence.cases import cases, middle, odd, tool_cases
 
 LENGTHS = {"first": (1, 96), "later": (97, 200), "any": (1, 300)}
@@ -83,6 +84,60 @@ def test_a_right_operator_passes_under_a_tool(operator):
     assert tools.launch_watched(kernel, getattr(stand_ins, operator), "cpu") == []
     (problem, *_) = tools.launch_watched(kernel, lambda *tensors: None, "cpu")
     assert "not launched" in problem
+
+
+@pytest.mark.parametrize("operator", operands.NAMES)
+def test_under_a_tool_every_stage_is_used_again_by_short_launches(monkeypatch, operator):
+    monkeypatch.undo()  # the list as it is
+    for kernel in (kernel for kernel in catalog.listed() if kernel.operator == operator):
+        plan, found = kernel.plan, tool_cases(kernel)
+        assert all(case.rows * case.n < 2**23 for case in found)
+        if plan.stages:
+            first, again = found
+            shortest, longest = catalog.lengths(kernel)
+            assert first.rows == plan.rows + 1 and shortest <= first.n <= longest
+            assert again.rows == (plan.stages + 1) * plan.rows + 1 and again.n <= longest
+            assert the_cases.watched_at_once(kernel, again) == plan.rows
+            for case in found:
+                at_once = the_cases.watched_at_once(kernel, case)
+                assert at_once == case.rows or (case.n + case.pad) * at_once % plan.vector == 0
+
+
+def test_under_a_tool_rows_that_are_lost_are_seen():
+    problems = tools.launch_watched(kernel_of("rms_norm_backward", "float32"), rounded_down_rows, "cpu")
+    assert problems[-1].startswith("every stage again: wrong values")
+
+
+class Copied(TorchDispatchMode):
+    """Records what is copied."""
+
+    def __init__(self):
+        super().__init__()
+        self.shapes = []
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        if function is torch.ops.aten.copy_.default:
+            assert all(x.is_contiguous() for x in arguments[:2])
+            self.shapes.append(tuple(arguments[0].shape))
+        return function(*arguments, **(options or {}))
+
+
+def test_under_a_tool_padded_rows_are_copied_one_by_one_and_the_padding_is_left():
+    buffer = torch.zeros(16)
+    padded = buffer.as_strided((3, 4), (5, 1), 1)
+    with Copied() as copied:
+        tools.copy(torch.ones(3, 4), padded)
+        assert torch.equal(tools.on_the_cpu(padded), torch.ones(3, 4))
+        tools.copy(torch.ones(3, 4), torch.zeros(3, 4))
+    assert copied.shapes == [*[(4,)] * 6, (3, 4)]
+    assert buffer.sum() == 12
+
+
+def test_a_worker_computes_in_one_thread(monkeypatch, capfd):
+    torch.set_num_threads(2)
+    monkeypatch.setitem(worker.STEPS, "digest", lambda kernel, made: {"threads": torch.get_num_threads()})
+    worker.main(["digest", catalog.listed()[0].name])
+    assert '"threads": 1}' in capfd.readouterr().out
 
 
 def bfloat16_sum(x, y):
@@ -169,25 +224,25 @@ def overwritten_before_it_is_read(x, target, lse, scale, dx, ignore_index):
     stand_ins.cross_entropy_backward(x, target, lse, scale, dx, ignore_index)
 
 
-def padding_in_the_variance(x, weight, bias, y, mean, rstd, eps):
+def padding_in_the_variance(x, weight, bias, y, mean, rstd, eps, groups):
     """Three lanes past the end count as (0 - mean) squared."""
-    stand_ins.layer_norm(x, weight, bias, y, mean, rstd, eps)
+    stand_ins.layer_norm(x, weight, bias, y, mean, rstd, eps, groups)
     away = torch.nn.functional.pad(x.double(), (0, 3)) - x.double().mean(-1, keepdim=True)
     rstd.copy_((away.square().sum(-1) / x.shape[1] + eps).rsqrt())
 
 
-def difference_of_means(x, weight, bias, y, mean, rstd, eps):
-    stand_ins.layer_norm(x, weight, bias, y, mean, rstd, eps)
+def difference_of_means(x, weight, bias, y, mean, rstd, eps, groups):
+    stand_ins.layer_norm(x, weight, bias, y, mean, rstd, eps, groups)
     squares = x.float().square().mean(-1) - x.float().mean(-1).square()
     rstd.copy_((squares + eps).rsqrt())
 
 
-def mean_too_long(x, weight, bias, y, mean, rstd, eps):
-    stand_ins.layer_norm(x, weight, bias, y, mean, rstd, eps)
+def mean_too_long(x, weight, bias, y, mean, rstd, eps, groups):
+    stand_ins.layer_norm(x, weight, bias, y, mean, rstd, eps, groups)
     mean.as_strided((len(mean) + 1,), (1,), mean.storage_offset())[-1] = 0
 
 
-def squares_in_float16(x, weight, y, eps):
+def squares_in_float16(x, weight, y, eps, groups):
     x = x.double() * (x.half().square().double().mean(-1, keepdim=True) + eps).rsqrt()
     y.copy_(x * weight.double())
 
@@ -213,9 +268,9 @@ def residual_gradient_before(dy, dresidual, residual, weight, dsum, dweight, eps
     stand_ins.add_rms_norm_backward(dy + dresidual, zeros, residual, weight, dsum, dweight, eps)
 
 
-def norm_of_the_unrounded_sum(x, residual, weight, y, new_residual, eps):
+def norm_of_the_unrounded_sum(x, residual, weight, y, new_residual, eps, groups):
     new_residual.copy_(x.float() + residual.float())
-    stand_ins.rms_norm(3 * (x.double() + residual.double()), weight, y, eps)
+    stand_ins.rms_norm(3 * (x.double() + residual.double()), weight, y, eps, groups)
 
 
 def sigmoid_of_exp(gate, up, y):
@@ -313,7 +368,7 @@ def test_the_cases_see_each_place_of_a_vector():
 @pytest.mark.parametrize("operator", operands.NAMES)
 def test_the_cases_stay_within_the_plan_and_have_names_of_their_own(operator, length):
     kernel = kernel_of(operator, length=length)
-    found = [*cases(kernel, "cpu"), *tool_cases(kernel, "cpu")]
+    found = [*cases(kernel, "cpu"), *tool_cases(kernel)]
     names = [case.name for case in cases(kernel, "cpu")]
     assert len(set(names)) == len(names)
     if operator != "copy":

@@ -8,7 +8,6 @@ from quack_lite.evidence import changes, operands
 
 MANY_ROWS = 70_001  # more than fit on a grid's second axis
 MANY_ELEMENTS = 2**21
-MOST_WATCHED = 2**22  # elements of a launch under a tool; the values of larger ones are checked without
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,12 @@ def cases(kernel: catalog.Kernel, device="cuda") -> list[Case]:
     return found
 
 
-def tool_cases(kernel: catalog.Kernel, device="cuda") -> list[Case]:
-    """Few and small ones, for tools that slow a kernel down: no row fills the first, more blocks than one work."""
+def tool_cases(kernel: catalog.Kernel) -> list[Case]:
+    """Few and small ones, for tools that slow a kernel down; each of the tools sees all of them.
+
+    Rows with single elements at both ends, more rows than a block takes, more elements than a block holds, and turns
+    until a stage is used again. No row fills what its kernel holds, and no launch the device.
+    """
     plan = kernel.plan
     if kernel.operator == "copy":
         return [Case("a tile, a vector, an element", 1, plan.capacity + plan.vector + 1)]
@@ -52,9 +55,24 @@ def tool_cases(kernel: catalog.Kernel, device="cuda") -> list[Case]:
             Case("more than a block holds", 2, max(catalog.lengths(kernel)[0], plan.capacity + plan.vector + 1))
         )
     if operands.is_persistent(kernel):
-        again = Case("every stage again", rows_of_turns(kernel, odd(kernel), plan.stages + 1, device), odd(kernel))
-        found += [again] if again.rows * again.n <= MOST_WATCHED else []
+        found.append(turns_of_one_group(kernel))
     return found
+
+
+def turns_of_one_group(kernel: catalog.Kernel) -> Case:
+    """Turns until a stage is used again, and a row more; all rows start at a boundary."""
+    n = odd(kernel)
+    rows = (kernel.plan.stages + 1) * kernel.plan.rows + 1
+    return Case("every stage again", rows, n, pad=-n % kernel.plan.vector)
+
+
+def watched_at_once(kernel: catalog.Kernel, case: Case) -> int:
+    """How many of a case's rows are worked on at once under a tool.
+
+    By one group where groups go on over the rows and may: a group's rows have to start at the same place in a vector.
+    """
+    in_step = (case.n + case.pad) % kernel.plan.vector == 0
+    return min(case.rows, kernel.plan.rows) if operands.is_persistent(kernel) and in_step else case.rows
 
 
 def goes_on_along_rows(kernel: catalog.Kernel) -> bool:

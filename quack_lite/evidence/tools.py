@@ -1,4 +1,8 @@
-"""What runs under a sanitizer tool: small launches whose tensors end where their allocations end."""
+"""What runs under a sanitizer tool: small launches whose tensors end where their allocations end.
+
+The tool slows every kernel down, torch's too, and a process of its own loads each anew. So contents are made, and
+results compared, on the CPU, and nothing but the kernel runs on the GPU.
+"""
 
 from dataclasses import replace
 
@@ -6,7 +10,7 @@ import torch
 
 from quack_lite import catalog, launch, reference
 from quack_lite.evidence import guard, operands, values
-from quack_lite.evidence.cases import Case, tool_cases
+from quack_lite.evidence.cases import Case, tool_cases, watched_at_once
 
 ROWS_MADE = 64  # different ones; more rows repeat them
 
@@ -15,7 +19,7 @@ def launch_watched(kernel: catalog.Kernel, built: launch.Built, device="cuda") -
     """Launches the kernel on its small cases; a sentence for each without right values: nothing was watched there."""
     return [
         f"{case.name}: wrong values, or not launched: error {error:.3g} of the tolerance"
-        for case in tool_cases(kernel, device)
+        for case in tool_cases(kernel)
         if (error := watched_error(kernel, built, case, device)) > 1
     ]
 
@@ -24,20 +28,34 @@ def watched_error(kernel: catalog.Kernel, built: launch.Built, case: Case, devic
     """The error of one launch. Only the elements of the inputs are ever written, the ends between them are not."""
     form, made = operands.form(kernel), replace(case, rows=min(case.rows, ROWS_MADE)).contents(kernel)
     source = torch.arange(case.rows) % ROWS_MADE
-    partial = operands.at_once(kernel, case.rows, case.n, device)
+    at_once = watched_at_once(kernel, case)
     items = enumerate(form.inputs + form.outputs)
-    tensors = [allocate(item, number, case, kernel, partial, device) for number, item in items]
+    tensors = [allocate(item, number, case, kernel, at_once, device) for number, item in items]
     inputs, outputs = tensors[: len(form.inputs)], tensors[len(form.inputs) :]
     for x, content in zip(inputs, of_rows(form.inputs, made.inputs, source), strict=True):
-        x.copy_(content)
+        copy(content, x)
     for y in outputs:
         integers = values.as_integers(y)
-        integers.fill_(guard.PATTERN[integers.dtype])
-    values.run(kernel, built, inputs, outputs, made.numbers)
+        copy(torch.full(y.shape, guard.PATTERN[integers.dtype], dtype=integers.dtype), integers)
+    values.run(kernel, built, inputs, outputs, made.numbers, at_once)
     rows = looked_at(kernel, case.rows)
-    results = [y.contiguous().cpu() for y in of_rows(form.outputs, outputs, rows.to(device))]
+    results = of_rows(form.outputs, [on_the_cpu(y) for y in outputs], rows)
     given = of_rows(form.inputs, made.inputs, source[rows])
     return reference.worst_error(kernel.operator, (*given, *made.numbers), tuple(results))
+
+
+def copy(source: torch.Tensor, to: torch.Tensor) -> None:
+    """Copies between CPU and GPU row by row where there is padding, since torch would start a kernel for it."""
+    whole = source.is_contiguous() and to.is_contiguous()
+    for x, y in [(source, to)] if whole else zip(source, to, strict=True):
+        y.copy_(x)
+
+
+def on_the_cpu(y: torch.Tensor) -> torch.Tensor:
+    """A contiguous copy on the CPU."""
+    copied = torch.empty(y.shape, dtype=y.dtype)
+    copy(y, copied)
+    return copied
 
 
 def looked_at(kernel: catalog.Kernel, m: int) -> torch.Tensor:

@@ -19,7 +19,8 @@ from rich.progress import Progress
 from quack_lite import machine
 from quack_lite.evidence import digest, plants, processes, receipts, sanitizers
 
-CHECKED, WATCHED = 3, 8  # kernels a process
+CHECKED = 3  # kernels a process
+WATCHED = {"memcheck": 48, "racecheck": 12, "initcheck": 48, "synccheck": 48}  # the same; most take long to start
 KERNELS_A_LANE = 3  # in a round: short ones, since none is begun that may not end in time
 RESERVE = 10  # seconds to write the receipts
 TOOLS = tuple(sanitizers.TOOLS)
@@ -201,8 +202,9 @@ def checked(kernels: Sequence[str], folder: str, deadline: float, listener: Call
 
 def to_watch(kernels: Sequence[str]) -> list[tuple[str, list[str]]]:
     """(tool, kernels) for each process that has to be watched."""
-    left = {tool: [name for name in kernels if tool in receipts.unwatched(name, TOOLS)] for tool in TOOLS}
-    return [(tool, batch) for tool, names in left.items() if names for batch in batches(names, WATCHED)]
+    slow_first = sorted(TOOLS, key=WATCHED.get)
+    left = {tool: [name for name in kernels if tool in receipts.unwatched(name, TOOLS)] for tool in slow_first}
+    return [(tool, batch) for tool, names in left.items() if names for batch in batches(names, WATCHED[tool])]
 
 
 def watched(before: Outcome, kernels: Sequence[str], folder: str, deadline: float, console: Console) -> Outcome:
@@ -214,7 +216,8 @@ def watched(before: Outcome, kernels: Sequence[str], folder: str, deadline: floa
         tool, batch = job
         results = sanitizers.examine(tool, batch, deadline - RESERVE, objects=folder)
         with lock:
-            add_watched(tool, results, failed)
+            for name, found in add_watched(tool, results, failed).items():
+                console.print(f"  {name}: FAILED", *found[:SHOWN_PROBLEMS], sep="\n    ")
             progress.advance(bar)
 
     with Progress(console=console) as progress:
@@ -225,14 +228,19 @@ def watched(before: Outcome, kernels: Sequence[str], folder: str, deadline: floa
     return Outcome(before.written, failed, [*before.left, *left])
 
 
-def add_watched(tool: str, results: dict[str, dict], failed: dict[str, list[str]]) -> None:
-    """Adds what a tool says of each kernel to its receipt; one that is not clean loses it, and goes to `failed`."""
-    for name, result in results.items():
-        if result.get("problems"):
-            failed[name] = [*failed.get(name, []), *result["problems"]]
-            receipts.remove(name)
-        elif "tool" in result and (receipt := receipts.read(name)):
-            receipts.write(receipt | {"tools": receipt["tools"] | {tool: result["tool"]}})
+def add_watched(tool: str, results: dict[str, dict], failed: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Adds what a tool says of each kernel to its receipt; one that is not clean loses it, and goes to `failed`.
+
+    {kernel: what is wrong} of those.
+    """
+    wrong = {name: result["problems"] for name, result in results.items() if result.get("problems")}
+    for name, found in wrong.items():
+        failed[name] = [*failed.get(name, []), *found]
+        receipts.remove(name)
+    for name in results.keys() - wrong.keys():
+        if "tool" in results[name] and (receipt := receipts.read(name)):
+            receipts.write(receipt | {"tools": receipt["tools"] | {tool: results[name]["tool"]}})
+    return wrong
 
 
 def batches(kernels: Sequence[str], size: int) -> list[Sequence[str]]:

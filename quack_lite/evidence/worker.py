@@ -33,6 +33,7 @@ def main(argv=None) -> None:
     parser.add_argument("--objects")
     parser.add_argument("kernels", nargs="+")
     arguments = parser.parse_args(argv)
+    torch.set_num_threads(1)  # there are as many processes as cores, and threads would wait for one another
     listed = {kernel.name: kernel for kernel in catalog.listed()}
     patience = PLANTED_PATIENCE_SECONDS if arguments.plant else PATIENCE_SECONDS
     if arguments.step == "tool":
