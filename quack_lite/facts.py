@@ -9,6 +9,30 @@ from dataclasses import dataclass, fields
 
 WIDTH = re.compile(r"\b(ld|st)\.global(?:\.[\w:]+)*?(?:\.v(\d))?\.[busf](\d+)\b")
 
+# Rows of the table with three columns: a PTX stem, without what only qualifies it, and how it stands in the text.
+STEMS = {
+    "ld.global": r"ld\.global\b",
+    "st.global": r"st\.global\b",
+    "ld.shared": r"ld\.shared(?!::cluster)\b",
+    "st.shared": r"st\.shared(?!::cluster)\b",
+    "shfl.sync.bfly": r"shfl\.sync\.bfly\b",
+    "shfl.sync.down": r"shfl\.sync\.down\b",
+    "shfl.sync.idx": r"shfl\.sync\.idx\b",
+    "bar.sync": r"bar(?:rier(?:\.cta)?)?\.sync\b",
+    "bar.warp.sync": r"bar\.warp\.sync\b",
+    "cp.async": r"cp\.async\.c[ag]\b",
+    "cp.async.commit_group": r"cp\.async\.commit_group\b",
+    "cp.async.wait_group": r"cp\.async\.wait_(?:group|all)\b",
+    "cp.async.bulk": r"cp\.async\.bulk\.(?!commit|wait)",
+    "mbarrier.arrive": r"mbarrier\.arrive(?!\.expect_tx)\b",
+    "mbarrier.expect_tx": r"mbarrier\.(?:arrive\.)?expect_tx\b",
+    "mbarrier.try_wait": r"mbarrier\.(?:try|test)_wait\b",
+    "ld.shared::cluster": r"ld\.shared::cluster\b",
+    "st.async": r"st\.async\b",
+    "barrier.cluster.arrive": r"barrier\.cluster\.arrive\b",
+    "barrier.cluster.wait": r"barrier\.cluster\.wait\b",
+}
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -75,6 +99,12 @@ def accesses(ptx: str, kind: str) -> dict[int, int]:
     """{bits: count} of the global loads ("ld") or stores ("st")."""
     found = (int(vector or 1) * int(bits) for stem, vector, bits in WIDTH.findall(ptx) if stem == kind)
     return dict(Counter(found))
+
+
+def stems(ptx: str) -> dict[str, int]:
+    """{PTX stem: how often it stands in the text}, of those that stand there; a loop's body counts once."""
+    found = {stem: count(ptx, pattern) for stem, pattern in STEMS.items()}
+    return {stem: number for stem, number in found.items() if number}
 
 
 def count(text: str, pattern: str) -> int:
