@@ -1,9 +1,20 @@
-"""Which tests of the public functions share a process under `pytest -n 8 --dist loadgroup`.
+"""Which tests of the public functions share a process under `pytest -n 8 --dist loadgroup`; what drawings are made of.
 
 A kernel is compiled once a process: the tests of one operator and dtype belong together.
 """
 
 import pytest
+from matplotlib.figure import Figure
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """The figures that become pictures, in order."""
+    seen, save = [], Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda figure, *args, **kwargs: seen.append(figure) or save(figure, *args, **kwargs)
+    )
+    return seen
 
 
 @pytest.hookimpl(tryfirst=True)

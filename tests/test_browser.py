@@ -1,4 +1,4 @@
-"""The first lesson in a real browser, on a copy of the course: `make lab`, Run All Cells, no error, figures visible.
+"""A real browser on a copy of the course: `make lab`, Run All Cells, no error, figures visible, widgets that answer.
 
 Needs chromium and chromedriver; in CI they must be there.
 """
@@ -32,6 +32,18 @@ const images = [...document.querySelectorAll('.jp-OutputArea-output img')];
 images.forEach(image => image.scrollIntoView());
 return images.map(image => image.naturalWidth);
 """
+
+PICTURES = "return [...document.querySelectorAll('.jp-OutputArea-output img')].map(image => image.src);"
+PROGRAM = """
+import numpy as np
+from quack_lite import draw, simt
+
+def neighbours(b, x, y):
+    v = b.ld_global(x, b.tid)
+    b.st_global(y, b.tid, v + b.shfl_bfly(v, 1))
+"""
+STEPS = "draw.step_through(neighbours, np.arange(32.0, dtype=np.float32), simt.empty(32, 'float32'), grid=1, block=32)"
+WIDGETS = [PROGRAM, "draw.explore_plan()", "draw.explore_layout()", STEPS]
 
 
 @pytest.fixture
@@ -81,6 +93,16 @@ def browser(tmp_path):
     driver = webdriver.Chrome(options, service)
     yield driver
     driver.quit()
+
+
+@pytest.fixture
+def widgets(course, address):
+    """The address of a notebook in the course that shows the three widgets."""
+    cells = [nbformat.v4.new_code_cell(source) for source in WIDGETS]
+    metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+    nbformat.write(notebook, course / "notebooks" / "widgets.ipynb")
+    return re.sub(r"/lab/tree/[^?]+", "/lab/tree/notebooks/widgets.ipynb", address)
 
 
 @pytest.fixture
@@ -160,3 +182,27 @@ def test_the_first_lesson_runs_from_top_to_bottom(page):
             assert len("".join(output["text"]).splitlines()) == 1
     wait_for(lambda: any(width > 0 for width in page.execute_script(WIDTHS)), "no figure is visible")
     assert all(width > 0 for width in page.execute_script(WIDTHS))
+
+
+def changes_picture(page, number, act):
+    """Whether the picture of that number becomes another one after act()."""
+    before = page.execute_script(PICTURES)[number]
+    act()
+    return wait_for(lambda: page.execute_script(PICTURES)[number] != before, f"picture {number} stays as it was")
+
+
+def test_a_slider_that_moves_changes_its_picture(browser, widgets, tmp_path):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    browser.get(widgets)
+    run_all_cells(browser)
+    assert errors(code_cells(browser)) == []
+    wait_for(lambda: len(browser.execute_script(PICTURES)) == 3, "a widget shows no picture")
+    plan, _, step = (browser.find_elements(By.CSS_SELECTOR, ".noUi-handle")[place] for place in range(3))
+    banks = browser.find_element(By.XPATH, "//button[contains(., 'banks')]")
+    assert changes_picture(browser, 0, lambda: plan.send_keys(Keys.PAGE_DOWN))
+    assert changes_picture(browser, 1, banks.click)
+    assert changes_picture(browser, 2, lambda: step.send_keys(Keys.ARROW_RIGHT))
+    browser.save_screenshot(str(tmp_path / "widgets.png"))
+    assert all(width > 0 for width in browser.execute_script(WIDTHS))

@@ -22,14 +22,19 @@ RECORD = {
 
 
 def test_each_byte_has_the_lane_that_asked_for_it():
-    owner = byte_owners(Layout(32, 1), 2)
-    assert owner.shape == (2, 32)
-    assert np.array_equal(owner.ravel(), np.repeat(np.arange(32), 2))
+    sectors, first, last = byte_owners(Layout(32, 1), 2)
+    assert sectors.tolist() == [0, 1] and np.array_equal(first, last)
+    assert np.array_equal(first.ravel(), np.repeat(np.arange(32), 2))
 
 
 def test_a_stride_leaves_bytes_that_nobody_asked_for():
-    owner = byte_owners(Layout(32, 8), 4)
-    assert owner.shape == (32, 32) and (owner >= 0).sum() == 32 * 4
+    _, first, _ = byte_owners(Layout(32, 8), 4)
+    assert first.shape == (32, 32) and (first >= 0).sum() == 32 * 4
+
+
+def test_the_eight_values_of_a_lane_are_one_request():
+    sectors, first, _ = byte_owners(Layout((32, 8), (8, 1)), 2)
+    assert len(sectors) == 16 and np.array_equal(first.ravel(), np.repeat(np.arange(32), 16))
 
 
 @pytest.mark.parametrize("layout, sectors", [(Layout(32, 1), 2), (Layout((32, 8), (8, 1)), 16), (Layout(32, 16), 32)])

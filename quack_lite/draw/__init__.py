@@ -1,8 +1,35 @@
-"""Figures for lessons, over layouts and measurements. Every figure is a PNG with a description."""
+"""Figures for lessons, over layouts, plans, measurements and the Model. Every figure is a PNG with a description."""
 
+from quack_lite.draw.accesses import access_map
 from quack_lite.draw.bars import speed_bars
 from quack_lite.draw.curves import speed_curve
+from quack_lite.draw.explorers import explore_layout, explore_plan
+from quack_lite.draw.layouts import layout, tv_layout
 from quack_lite.draw.picture import picture
+from quack_lite.draw.places import places_table
+from quack_lite.draw.plans import plan
+from quack_lite.draw.predictions import guesses
+from quack_lite.draw.reductions import reduction
 from quack_lite.draw.requests import warp_request
+from quack_lite.draw.rooflines import roofline
+from quack_lite.draw.stepping import step_through
+from quack_lite.draw.timelines import timeline
 
-__all__ = ["picture", "speed_bars", "speed_curve", "warp_request"]
+__all__ = [
+    "access_map",
+    "explore_layout",
+    "explore_plan",
+    "guesses",
+    "layout",
+    "picture",
+    "places_table",
+    "plan",
+    "reduction",
+    "roofline",
+    "speed_bars",
+    "speed_curve",
+    "step_through",
+    "timeline",
+    "tv_layout",
+    "warp_request",
+]
