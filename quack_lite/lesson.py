@@ -6,6 +6,7 @@ elsewhere it prints one line that says why, raises nothing, and the next cell fo
 
 from __future__ import annotations
 
+import base64
 import difflib
 import gc
 import html
@@ -133,6 +134,7 @@ def check(task_id: str, answer: Any) -> None:
 
     answer: what the task asks for. A kernel task takes the @cute.jit host function, uncompiled, or its name in quotes,
     so that the cell also runs where there is no compiler. A kernel task without a GPU is parked, which is no failure.
+    A program task takes the program; where it fails, the access map of the line at fault is shown.
     """
     from quack_lite.grading import spawn
     from quack_lite.grading.feedback import GradeFailed
@@ -144,8 +146,16 @@ def check(task_id: str, answer: Any) -> None:
         Progress().record(verdict)
     for line in verdict.lines():
         print(line)
+    if verdict.picture:
+        _show_png(**verdict.picture)
     if verdict.status == "failed":
         raise GradeFailed(verdict.sentence, f"{task_id}, {verdict.gate}")
+
+
+def _show_png(png: str, alt: str) -> None:
+    from IPython.display import Image, display
+
+    display(Image(base64.b64decode(png), format="png", alt=alt))
 
 
 def hint(task_id: str) -> None:

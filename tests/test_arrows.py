@@ -25,13 +25,14 @@ rows
 catalog
 kernels
 turns
+staged
 copies reductions launch
 grid tiling facts reference machine ratios sources
 """
 HEIGHT = {unit: -line for line, units in enumerate(LEVELS.split("\n")) for unit in units.split()}
 
 # Run on any laptop: from the package they may use one another, and never torch or the DSL.
-LITE = {"simt", "tiling", "draw", "ratios"}
+LITE = {"simt", "tiling", "draw", "ratios", "facts"}
 # Import heavy things only where they are used, so that the command and a lesson start fast and everywhere.
 LAZY = {"__init__", "__main__", "cli", "lesson", "grading", "machine", "desk", "doctor", "publish"}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -102,6 +103,8 @@ def arrow_fault(unit, what):
         return "works without torch and the DSL"
     if unit == "reference" and what not in {"torch", unit, *sys.stdlib_module_names}:
         return "torch only"
+    if unit == "simt" and what not in {"numpy", unit, *sys.stdlib_module_names}:
+        return "numpy only"
     if what in HEIGHT and what != unit and HEIGHT[what] >= HEIGHT[unit]:
         return "an arrow that points up"
     return ""
@@ -122,6 +125,8 @@ def test_all_arrows_point_down():
         ("tiling.py", "from quack_lite import functional", "works without"),
         ("tiling.py", "def f():\n    import torch.cuda", "works without"),
         ("simt/run.py", "from cutlass import cute", "works without"),
+        ("simt/run.py", "import matplotlib", "numpy only"),
+        ("simt/run.py", "from quack_lite import tiling", "numpy only"),
         ("draw/maps.py", "from quack_lite.launch import build", "works without"),
         ("copies.py", "from quack_lite.kernels.softmax import softmax", "points up"),
         ("copies.py", "from quack_lite import reductions", "points up"),

@@ -211,6 +211,26 @@ def said(cell):
     return re.sub(r"\x1b\[[0-9;]*m", "", "".join(parts)).strip()
 
 
+def test_a_program_that_fails_shows_the_access_map_of_its_line(tmp_path):
+    solution = nbformat.read(ROOT / "solutions" / "05_bytes_in_flight.ipynb", as_version=4).cells
+    cells = {cell.id: cell.source for cell in solution}
+    store = "b.st_global(z, last, (one + other) / 2, where=rest)"
+    off = store.replace("/ 2", "/ 2 + 1")
+    notebook = execute(
+        tmp_path,
+        cells["imports"],
+        cells["mean"].replace(store, off),
+        cells["mean-check"],
+        cells["mean"],
+        cells["mean-check"],
+    )
+    [image] = [output for output in notebook.cells[2].outputs if output.output_type == "display_data"]
+    assert image.data["image/png"] and off in image.metadata["image/png"]["alt"]
+    assert "GradeFailed (bytes_in_flight.mean, values): n = 15: element 8 is" in said(notebook.cells[2])
+    assert "lane 6 stored it, at `b.st_global(z, last" in said(notebook.cells[2])
+    assert said(notebook.cells[4]).endswith("✓ bytes_in_flight.mean passed")
+
+
 def test_what_is_forgotten_is_kept_nowhere(shell):
     shell.run_cell("class Large: pass\nx = Large()\n[x]\nx", store_history=True)
     watched = weakref.ref(shell.user_ns["x"])

@@ -3,6 +3,7 @@
 import ast
 import re
 import statistics
+import symtable
 from pathlib import Path
 
 import nbformat
@@ -53,8 +54,11 @@ def names_defined(tree):
     return found
 
 
-def names_used(tree):
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+def names_used(table):
+    """Names that a cell, or a function in it, reads and does not bind itself as a parameter or local."""
+    outer = table.get_type() == "module"
+    own = {name.get_name() for name in table.get_symbols() if name.is_referenced() and (outer or name.is_global())}
+    return own.union(*map(names_used, table.get_children()))
 
 
 def parsed(cell):
@@ -124,7 +128,8 @@ def borrowed_names(notebook):
     available = {}
     for number, cell in enumerate(code_cells(notebook)):
         tree = parsed(cell)
-        for name in sorted(names_used(tree) - names_defined(tree)):
+        table = symtable.symtable(ast.unparse(tree), "cell", "exec")
+        for name in sorted(names_used(table) - names_defined(tree)):
             if available.get(name, 0) > need(cell):
                 yield f"code cell {number} uses {name}, which needs {PLACES[available[name] - 1]}"
         for name in names_defined(tree):
@@ -242,6 +247,7 @@ def test_a_lesson_in_right_form_passes():
         ([new_markdown_cell("A latency of 700 ns.")], "measured number"),
         ([new_markdown_cell("That is 88 % of it.")], "measured number"),
         ([code("y + 1")], "uses y, which needs gpu"),
+        ([code("def f(z):\n    return [y for _ in z]")], "uses y, which needs gpu"),
         ([code("# needs compiler\ndef f():\n    return y", "compiler")], "uses y, which needs gpu"),
         ([code("x", "gpu")], "do not name the same place"),
         ([code("# needs gpu\nx")], "do not name the same place"),
@@ -284,3 +290,7 @@ def test_a_fault_in_the_metadata_is_found(key, value, says):
 
 def test_a_name_that_an_untagged_cell_defines_anew_is_free():
     assert faults(lesson(code("y = 2"), code("y")), LESSON) == []
+
+
+def test_a_functions_parameters_and_locals_are_its_own():
+    assert faults(lesson(code("def f(y):\n    return y"), code("def f():\n    y = 1\n    return y")), LESSON) == []

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import linecache
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quack_lite.simt import Request
 
 
 class GradeFailed(Exception):
-    """An answer failed at a gate. The message is one sentence: what is wrong and where to look."""
+    """An answer failed at a gate. The message is one sentence: what is wrong and where to look.
 
-    def __init__(self, sentence: str, gate: str = ""):
+    request: for a program on the Model, what a warp asked for on the line at fault; its access map is shown.
+    """
+
+    def __init__(self, sentence: str, gate: str = "", request: Request | None = None):
         super().__init__(sentence)
         self.sentence = sentence
         self.gate = gate
+        self.request = request
 
     def _render_traceback_(self) -> list[str]:
         """IPython shows this instead of a traceback, which would show only the grader."""
@@ -29,6 +37,7 @@ class Verdict:
     gate: where it failed, or the first gate it is parked at.
     sentence: what is wrong and where to look, or what it waits for.
     seen: (gate, a few words) for each gate passed.
+    picture: of a failure: {"png": an access map in base64, "alt": its description}; empty where there is none.
     """
 
     task: str
@@ -36,6 +45,7 @@ class Verdict:
     gate: str = ""
     sentence: str = ""
     seen: tuple[tuple[str, str], ...] = ()
+    picture: dict[str, str] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """The verdict as a learner reads it; a failure's last line is its GradeFailed."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quack_lite.grading.feedback import GradeFailed, Verdict, line_of
 from quack_lite.grading.task import PLACE_NAMES, Submission, Task
 
+if TYPE_CHECKING:
+    from quack_lite.simt import Request
+
 
 def judge(task: Task, answer: Any, here: Mapping[str, bool], source: str = "") -> Verdict:
     """The verdict on `answer`. `here` says which places this machine has; `source` names the file of the answer."""
-    submission = Submission(answer, task.examples)
+    submission = Submission(answer, task.examples, task.trials)
     seen: list[tuple[str, str]] = []
     for gate in task.gates:
         if not here[gate.place]:
@@ -20,10 +24,19 @@ def judge(task: Task, answer: Any, here: Mapping[str, bool], source: str = "") -
         try:
             seen.append((gate.name, gate.judge(submission)))
         except GradeFailed as failure:
-            return Verdict(task.id, "failed", gate.name, failure.sentence, tuple(seen))
+            picture = _access_map(failure.request) if failure.request else {}
+            return Verdict(task.id, "failed", gate.name, failure.sentence, tuple(seen), picture)
         except Exception as error:
             return Verdict(task.id, "failed", gate.name, explain(error, source), tuple(seen))
     return Verdict(task.id, "passed", seen=tuple(seen))
+
+
+def _access_map(request: Request) -> dict[str, str]:
+    """As Verdict.picture."""
+    from quack_lite import draw
+
+    image = draw.access_map(request)
+    return {"png": base64.b64encode(image.data).decode(), "alt": image.alt}
 
 
 def explain(error: BaseException, source: str) -> str:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quack_lite.grading.program_gates import Trial, Trials
 
 PLACE_NAMES = {"model": "the Model", "compiler": "the Compiler", "gpu": "a GPU", "hopper": "a Hopper GPU"}
 
 
 class Submission:
-    """An answer on its way through the gates. A kernel is compiled once and every later gate uses that."""
+    """An answer on its way through the gates. A kernel is compiled once, a program run once, for all of them."""
 
-    def __init__(self, answer: Any, examples: Callable[[], tuple] | None = None):
+    def __init__(self, answer: Any, examples: Callable[[], tuple] | None = None, trials: Trials | None = None):
         self.answer = answer
         self.examples = examples
+        self.trials = trials
 
     @cached_property
     def built(self):
@@ -23,6 +27,11 @@ class Submission:
         from quack_lite import launch
 
         return launch.build(self.answer, *self.examples())
+
+    @cached_property
+    def runs(self) -> list[Trial]:
+        """The program's runs on the Model."""
+        return self.trials.run(self.answer)
 
 
 @dataclass(frozen=True)
@@ -40,9 +49,10 @@ class Gate:
 
 @dataclass(frozen=True)
 class Task:
-    """A task of kind N (numbers or layouts) or K (a kernel).
+    """A task of kind N (numbers or layouts), P (a program on the Model) or K (a kernel).
 
     examples: for a kernel, makes one tensor an argument of the host function; only rank and dtype matter.
+    trials: for a program, the launches that it is tried on.
     """
 
     id: str
@@ -50,6 +60,7 @@ class Task:
     gates: tuple[Gate, ...]
     hints: tuple[str, str, str]
     examples: Callable[[], tuple] | None = None
+    trials: Trials | None = None
 
     @property
     def slug(self) -> str:

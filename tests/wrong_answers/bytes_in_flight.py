@@ -3,6 +3,7 @@
 from quack_lite.grading.proofs import WrongAnswer
 
 NEEDED = "bytes_in_flight.needed"
+MEAN = "bytes_in_flight.mean"
 CAST = "bytes_in_flight.cast"
 
 STORE = "gY[None, group].store(gX[None, group].load().to(mY.element_type))"
@@ -55,6 +56,58 @@ WRONG_ANSWERS = (
         gate="numbers",
         sentence="one element each",
         easy="right for the widest dtypes",
+    ),
+    WrongAnswer(
+        MEAN,
+        "the last group taken for a full one",
+        (("where=group < n // 8", "where=8 * group < n"),),
+        gate="checks",
+        sentence="mask lanes past the end",
+        easy="right where 8 divides n",
+    ),
+    WrongAnswer(
+        MEAN,
+        "one short at the end",
+        (("rest = thread < n % 8", "rest = thread < n % 8 - 1"),),
+        gate="checks",
+        sentence="nobody wrote",
+        easy="right where 8 divides n",
+    ),
+    WrongAnswer(
+        MEAN,
+        "the second array loaded without where=",
+        (("vec=8, where=group < n // 8) for group in groups]\n    for", "vec=8) for group in groups]\n    for"),),
+        gate="checks",
+        sentence="asks for element",
+        easy="right where the grid is full",
+    ),
+    WrongAnswer(
+        MEAN,
+        "half of the second array only",
+        (("(one + other) / 2", "one + other / 2"),),
+        gate="values",
+        sentence="and should be",
+        easy="right where the first array is zero",
+    ),
+    WrongAnswer(
+        MEAN,
+        "each thread two neighbouring groups",
+        (("[thread, thread + b.ntid * b.nctaid]", "[2 * thread, 2 * thread + 1]"),),
+        gate="traffic",
+        sentence="neighbouring lanes take neighbouring groups",
+        easy="right at every length",
+    ),
+    WrongAnswer(
+        MEAN,
+        "one group after the other",
+        (
+            ("xs = [b.ld", "xs = (b.ld"),
+            ("ys = [b.ld", "ys = (b.ld"),
+            (" for group in groups]", " for group in groups)"),
+        ),
+        gate="traffic",
+        sentence="before you store the first",
+        easy="right at every length, and no request too many",
     ),
     WrongAnswer(
         CAST,

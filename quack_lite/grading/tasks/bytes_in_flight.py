@@ -1,12 +1,16 @@
-"""Exercise 05: how many bytes must be in flight, and a cast that keeps them there."""
+"""Exercise 05: how many bytes must be in flight, and a mean and a cast that keep them there."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from quack_lite import simt
 from quack_lite.grading.feedback import GradeFailed
 from quack_lite.grading.kernel_gates import Cases, compiles, shape, values
+from quack_lite.grading.program_gates import Trial, Trials, at_most, gates, in_flight_at_least
 from quack_lite.grading.speed_gate import speed
 from quack_lite.grading.task import Gate, Submission, Task
 
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     from quack_lite.facts import Facts
 
 LOAD_BYTES = 16
+MEAN_THREADS = 128  # of a block
+GROUP, GROUPS = 8, 2  # bfloat16 in 128 bits; groups of a thread
 TOLERANCE = 0.01
 CAST_SHARE = 0.85  # of the copy ceiling
 CAST_ELEMENTS = 2**27 - 3  # 512 MB of float32
@@ -136,6 +142,37 @@ def _close(ratio: float, factor: float) -> bool:
     return abs(ratio - factor) <= TOLERANCE * factor
 
 
+def mean_inputs(n: int, random: np.random.Generator) -> tuple[simt.Tensor, simt.Tensor]:
+    """Two arrays of n bfloat16 whose means are bfloat16 too, so that nothing is rounded."""
+    x, y = random.integers(-127, 128, size=(2, n)) / 64
+    return simt.tensor(x, "bfloat16"), simt.tensor(y, "bfloat16")
+
+
+def mean_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The specification."""
+    return (x + y) / 2
+
+
+def mean_grid(n: int) -> int:
+    """Blocks for n elements."""
+    return math.ceil(n / (MEAN_THREADS * GROUPS * GROUP))
+
+
+def mean_traffic(trial: Trial) -> str:
+    """128-bit accesses and one more for the rest, no sector for nothing, all loads of a thread before its stores."""
+    groups, rest = divmod(trial.size, GROUP)
+    requests = math.ceil(groups / 32) + bool(rest)
+    sectors = math.ceil(groups * LOAD_BYTES / 32) + bool(rest)
+    wide = "take 8 neighbours in one access with vec=8, and the few elements of the rest in one more"
+    near = "let neighbouring lanes take neighbouring groups, so that a request fills the sectors that it moves"
+    for verb, arrays in (("ld.global", 2), ("st.global", 1)):
+        at_most(trial, verb, "requests", arrays * requests, wide)
+        at_most(trial, verb, "sectors", arrays * sectors, near)
+    first = "load all groups of a thread, of both arrays, before you store the first"
+    in_flight_at_least(trial, 2 * groups * LOAD_BYTES / mean_grid(trial.size), first)
+    return f"{3 * requests} requests, no sector too many, all loads before the stores"
+
+
 def cast_shape(facts: Facts) -> str:
     """128-bit loads, 64- or 128-bit stores, and no spill; scalar accesses are allowed beside them, for the tail."""
     loads, stores = max(facts.ld_global, default=0), max(facts.st_global, default=0)
@@ -186,6 +223,14 @@ def cast_examples() -> tuple[torch.Tensor, torch.Tensor]:
     return x, cast_reference(x)
 
 
+MEAN_TRIALS = Trials(
+    sizes=(8, 15, 1, 1000, 4099, 16384),
+    inputs=mean_inputs,
+    reference=mean_reference,
+    dtype="bfloat16",
+    grid=mean_grid,
+    block=MEAN_THREADS,
+)
 CAST_CASES = Cases(sizes=(1, 7, 1000, 4097, 2**20, 1_000_003), inputs=cast_inputs, reference=cast_reference)
 
 TASKS = (
@@ -200,6 +245,20 @@ TASKS = (
             "bring, and how many all resident threads with one load each?",
             "bytes: copy / 2 * latency / sms. loads: that over 16 * threads, rounded up with math.ceil. naive: is "
             "threads * element_bytes at least that many bytes?",
+        ),
+    ),
+    Task(
+        id="bytes_in_flight.mean",
+        kind="P",
+        trials=MEAN_TRIALS,
+        gates=gates(MEAN_TRIALS, mean_traffic),
+        hints=(
+            "Count the threads of the whole grid through. Which group does each of them take first, and how far away "
+            "is its second, if in both turns neighbouring lanes are to take neighbouring groups?",
+            "A list of two group numbers, then a list of what is loaded from x for each, the same of y, and only then "
+            "the stores. Every access of a group has where=group < n // 8 and starts at element 8 * group.",
+            "groups = [thread, thread + b.ntid * b.nctaid]. The rest: the threads below n % 8 take element "
+            "n - 1 - thread, with where=thread < n % 8 in both loads and in the store.",
         ),
     ),
     Task(

@@ -1,0 +1,88 @@
+"""Where in a program something comes from: the first lane, the line, and the request that an access map shows."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from quack_lite.simt import Event, Report, Request, Run
+
+WARP = 32
+PLACE = re.compile(r"CTA (\d+), warp (\d+), lane \d+")
+FAR = np.iinfo(np.int64).max
+
+
+class Origin(NamedTuple):
+    """lane: as "CTA 0, warp 1, lane 3".  line: its text.  request: of that lane's warp."""
+
+    lane: str
+    line: str
+    request: Request
+
+
+def of_report(run: Run, report: Report) -> Request | None:
+    """What the warp of the first bad lane last asked of the array that the report names, on its line; None: nothing."""
+    place = PLACE.match(report.sentence)
+    asked = run.requests(report.line.number, cta=int(place[1]), warp=int(place[2])) if place else []
+    named = [request for request in asked if re.search(rf" {re.escape(request.array)}\b", report.sentence)]
+    return named[-1] if named else None
+
+
+def with_source(report: Report) -> str:
+    """The report's sentence with the text of the lines that it names by number: who reads it has cells, no file."""
+    numbered = re.compile(r"\bline (\d+)\b")
+    return numbered.sub(lambda match: f"`{report.line._replace(number=int(match[1])).text}`", report.sentence)
+
+
+def first_hole(report: Report) -> int:
+    """The first element that a report of kind "never written" is about."""
+    return int(re.search(r"at index (\d+)", report.sentence)[1])
+
+
+def store_at(run: Run, address: int) -> Origin | None:
+    """The last store to global memory that wrote this byte or, where none did, came nearest; None without a store."""
+    nearest, best = None, FAR
+    for event in run.events:
+        if event.verb == "st.global" and event.active.any():
+            beyond = np.maximum(event.address - address, address - event.address - event.width + 1).clip(0)
+            far = np.where(event.active, beyond, FAR)
+            lane = int(far.argmin())
+            if far[lane] <= best:
+                nearest, best = (event, lane), far[lane]
+    return nearest and _at(*nearest)
+
+
+def costliest(run: Run, verb: str, what: str) -> Origin:
+    """The dearest request of the line that makes most of `what`, a field of Counts, by this PTX stem."""
+    lines = {line: counts for (line, stem), counts in run.counts.items() if stem == verb}
+    line = max(lines, key=lambda line: getattr(lines[line], what))
+    events = [event for event in run.events if (event.line, event.verb) == (line, verb) and event.active.any()]
+    costs = [event.wavefronts if what in ("wavefronts", "conflicts") else event.sectors for event in events]
+    dearest = int(np.argmax([cost.max() for cost in costs]))
+    return _first_of(events[dearest], int(costs[dearest].argmax()))
+
+
+def late_load(run: Run) -> Origin:
+    """The largest load that begins only behind a store of its cluster; where none does, the last load."""
+    stored, late, loads = set(), [], []
+    for event in run.events:
+        if event.verb == "st.global":
+            stored.add(event.cta)
+        elif event.space == "global" and event.active.any():
+            loads.append(event)
+            late += [event] * (event.cta in stored)
+    largest = max(late, key=lambda event: event.active.sum() * event.width, default=loads[-1])
+    return _first_of(largest, int(largest.asking.argmax()))
+
+
+def _first_of(event: Event, warp: int) -> Origin:
+    return _at(event, warp * WARP + int(event.active[warp * WARP :].argmax()))
+
+
+def _at(event: Event, lane: int) -> Origin:
+    """lane: numbered through the cluster."""
+    rank, thread = divmod(lane, event.threads)
+    name = f"CTA {event.cta + rank}, warp {thread // WARP}, lane {thread % WARP}"
+    return Origin(name, event.line.text, event.request(lane // WARP))

@@ -1,0 +1,150 @@
+"""The gates of a program task: checks, values, traffic. All of them look at the same runs on the Model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from quack_lite import simt
+from quack_lite.grading import origins
+from quack_lite.grading.feedback import GradeFailed
+from quack_lite.grading.task import Gate
+from quack_lite.simt.dtypes import ITEMSIZE, differs
+from quack_lite.simt.run import APART
+
+SEEDS = 2  # orders of warps and CTAs beside the plain one, fresh ones each time
+
+
+class Trial(NamedTuple):
+    """One run of a program.
+
+    order: the seed of simt.run, None for the plain order.  tensors: the inputs and, last, the output.
+    expected: what has to be in the output.
+    """
+
+    size: int
+    order: int | None
+    tensors: tuple[simt.Tensor, ...]
+    expected: np.ndarray
+    run: simt.Run
+
+    @property
+    def name(self) -> str:
+        """How a sentence about it begins; with order= simt.run does the same again."""
+        return f"n = {self.size}" + (f", order={self.order}" if self.order is not None else "")
+
+    def address(self, tensor: int, element: int) -> int:
+        """The first byte of an element in global memory, where each tensor begins at a multiple of APART."""
+        sizes = [math.prod(one.shape) * ITEMSIZE[one.dtype] for one in self.tensors[:tensor]]
+        base = sum(-(-size // APART) * APART for size in sizes)
+        return base + int(element) * ITEMSIZE[self.tensors[tensor].dtype]
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The launches that a program is tried on, as program(b, *inputs, output, size).
+
+    sizes: the awkward ones.  inputs(size, random): tensors of the Model.  reference(*arrays): the specification in
+    NumPy, to which the output is compared to the bit.  dtype: of the output.  grid(size): CTAs.  block: threads of one.
+    """
+
+    sizes: tuple[int, ...]
+    inputs: Callable[[int, np.random.Generator], tuple[simt.Tensor, ...]]
+    reference: Callable[..., np.ndarray]
+    dtype: str
+    grid: Callable[[int], int]
+    block: int
+
+    def run(self, program: Callable) -> list[Trial]:
+        """Each size in the plain order and in SEEDS others, on fresh random data."""
+        random = np.random.default_rng()
+        orders = [None, *map(int, random.integers(2**16, size=SEEDS))]
+        return [self._try(program, size, order, random) for size in self.sizes for order in orders]
+
+    def _try(self, program, size, order, random):
+        inputs = self.inputs(size, random)
+        expected = self.reference(*(tensor.values for tensor in inputs))
+        output = simt.empty(expected.shape, self.dtype)
+        run = simt.run(program, *inputs, output, size, grid=self.grid(size), block=self.block, order=order)
+        return Trial(size, order, (*inputs, output), expected, run)
+
+    @property
+    def words(self) -> str:
+        return f"at n = {', '.join(map(str, self.sizes))}, each in {1 + SEEDS} orders"
+
+
+def gates(trials: Trials, traffic: Callable[[Trial], str]) -> tuple[Gate, Gate, Gate]:
+    """The three gates of a program task, whose Task has the same trials.
+
+    traffic: reads a Trial and returns a few words, or raises: see at_most and in_flight_at_least.
+    """
+    return (
+        Gate("checks", "model", lambda submission: _checks(submission.runs) or f"nothing to report {trials.words}"),
+        Gate("values", "model", lambda submission: _values(submission.runs) or f"as specified {trials.words}"),
+        Gate("traffic", "model", lambda submission: [traffic(trial) for trial in submission.runs][-1]),
+    )
+
+
+def _checks(runs: list[Trial]) -> None:
+    """The Model has nothing to report, at no size and in no order."""
+    for trial in runs:
+        for report in trial.run.reports:
+            if report.kind == "never written":
+                _raise_hole(trial, report)
+            sentence = f"{trial.name}, at `{report.line.text}`: {origins.with_source(report)}"
+            raise GradeFailed(sentence, request=origins.of_report(trial.run, report))
+
+
+def _raise_hole(trial, report):
+    nearest = origins.store_at(trial.run, trial.address(-1, origins.first_hole(report)))
+    beside = f"; the store nearest to it is that of {nearest.lane} at `{nearest.line}`" if nearest else ""
+    raise GradeFailed(f"{trial.name}: {report.sentence}{beside}", request=nearest and nearest.request)
+
+
+def _values(runs: list[Trial]) -> None:
+    """Equal to the specification to the bit, NaN to NaN, and the inputs left as they were."""
+    for trial in runs:
+        *inputs, output = trial.run.arrays
+        for number, array in enumerate(inputs):
+            changed = np.flatnonzero(differs(array, trial.tensors[number].values))
+            if changed.size:
+                _raise_value(trial, number, changed[0], "of an input was overwritten, and only the output may be")
+        wrong = np.flatnonzero(differs(output, trial.expected))
+        if wrong.size:
+            got, want = (array.flat[wrong[0]] for array in (output, trial.expected))
+            _raise_value(trial, len(inputs), wrong[0], f"is {got:g} and should be {want:g}")
+
+
+def _raise_value(trial, tensor, element, wrong):
+    store = origins.store_at(trial.run, trial.address(tensor, element))
+    sentence = f"{trial.name}: element {element} {wrong}: {store.lane} stored it, at `{store.line}`"
+    raise GradeFailed(sentence, request=store.request)
+
+
+def at_most(trial: Trial, verb: str, what: str, limit: int, advice: str) -> None:
+    """GradeFailed where all CTAs together make more than `limit` of what Counts calls `what` by this PTX stem."""
+    found = getattr(trial.run.total(verb), what)
+    if found > limit:
+        worst = origins.costliest(trial.run, verb, what)
+        named = what.replace("_", " ")
+        raise GradeFailed(
+            f"{trial.name}: {found} {named} of {verb}, and {limit} are enough: see {worst.lane} and its neighbours "
+            f"at `{worst.line}`: {advice}",
+            request=worst.request,
+        )
+
+
+def in_flight_at_least(trial: Trial, limit: float, advice: str) -> None:
+    """GradeFailed where no CTA ever has `limit` bytes in flight."""
+    found = trial.run.total().in_flight
+    if found < limit:
+        late = origins.late_load(trial.run)
+        raise GradeFailed(
+            f"{trial.name}: at most {found} bytes of a block are in flight at a time, and {math.ceil(limit)} can be: "
+            f"see {late.lane} at `{late.line}`: {advice}",
+            request=late.request,
+        )
