@@ -5,15 +5,16 @@ import os
 import types
 import weakref
 
+OURS = ("quack_lite", "steps_")  # modules that are looked into
 READ = weakref.WeakSet()  # functions that were compared; the DSL replaces their code when it compiles them
 
 
 def refuse_edited(host) -> None:
-    """RuntimeError if the file of a host function was edited between its import and its first compilation.
+    """RuntimeError if a file that the compilation of a host function reads was edited since its import.
 
     Otherwise the DSL would take the new text in silence, or fail with a sentence about code objects.
     """
-    for function in functions_beside(host):
+    for function in functions_read(host):
         path = function.__code__.co_filename
         if function not in READ and function.__code__ not in present_code(path):
             raise RuntimeError(
@@ -23,14 +24,26 @@ def refuse_edited(host) -> None:
         READ.add(function)
 
 
-def functions_beside(host) -> list:
-    """The functions of the host function's file, itself among them; none where there is no such file, as for a cell."""
-    function = inspect.unwrap(host)
-    path = function.__code__.co_filename
-    if not os.path.exists(path):
-        return []
-    beside = (inspect.unwrap(value) for value in function.__globals__.values() if hasattr(value, "_dsl_cls"))
-    return [function, *(other for other in beside if other.__code__.co_filename == path)]
+def functions_read(host) -> list:
+    """The DSL's functions in the files of a host function, of what it has imported from others, and so on.
+
+    None of a file that is not there, as a notebook's cell.
+    """
+    found, names = {}, [inspect.unwrap(host).__globals__]
+    seen = set()
+    while names:
+        here = names.pop()
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        for value in list(here.values()):
+            if isinstance(value, types.ModuleType) and value.__name__.startswith(OURS):
+                names.append(vars(value))
+            elif hasattr(value, "_dsl_cls"):
+                function = inspect.unwrap(value)
+                found[function] = os.path.exists(function.__code__.co_filename)
+                names.append(function.__globals__)
+    return [function for function, is_in_a_file in found.items() if is_in_a_file]
 
 
 def present_code(path: str) -> set:
