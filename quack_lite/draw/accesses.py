@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 from IPython.display import Image
 
-from quack_lite.draw.banks import WORD, bank_figure
+from quack_lite.draw.banks import bank_figure
 from quack_lite.draw.picture import caption, picture
 from quack_lite.draw.sectors import sector_figure
 from quack_lite.draw.touched import touched
+from quack_lite.simt.traffic import WORD
 
 if TYPE_CHECKING:
     from quack_lite.simt import Request

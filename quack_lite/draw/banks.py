@@ -8,8 +8,7 @@ import numpy as np
 
 from quack_lite.draw.cells import NOBODY, fill_cells, grid_lines, shades, write_cells
 from quack_lite.draw.picture import RED, SMALL, panels
-
-BANKS, WORD = 32, 4  # WORD: bytes
+from quack_lite.simt.traffic import BANKS
 
 
 def bank_figure(ids: np.ndarray, first: np.ndarray, last: np.ndarray):

@@ -8,11 +8,11 @@ from matplotlib.patches import Rectangle
 
 from quack_lite.draw.cells import LEAST, print_size
 from quack_lite.draw.picture import BLUE, GREEN, GREY, LIGHT, SKY, SMALL, YELLOW
+from quack_lite.simt.order import WARP
 
 if TYPE_CHECKING:
     from quack_lite.simt import Event
 
-WARP = 32
 SHUFFLES = ("shfl.sync.bfly", "shfl.sync.down", "shfl.sync.idx")
 TO_MEMORY, FROM_MEMORY = ("st.shared", "st.async"), ("ld.shared", "ld.shared::cluster")
 PEERS = ("st.async", "ld.shared::cluster")

@@ -13,9 +13,12 @@ from quack_lite.draw.plans import plan
 BITS = {"bfloat16, float16": 16, "float32": 32}
 TABLES = {
     "softmax": tiling.SOFTMAX,
+    "log_softmax": tiling.LOG_SOFTMAX,
     "softmax backward": tiling.SOFTMAX_BACKWARD,
     "RMSNorm": tiling.RMS_NORM,
     "RMSNorm backward": tiling.RMS_NORM_BACKWARD,
+    "residual + RMSNorm": tiling.ADD_RMS_NORM,
+    "residual + RMSNorm backward": tiling.ADD_RMS_NORM_BACKWARD,
     "LayerNorm": tiling.LAYER_NORM,
     "LayerNorm backward": tiling.LAYER_NORM_BACKWARD,
 }

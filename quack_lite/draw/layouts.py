@@ -11,9 +11,8 @@ from tensor_layouts import Layout, mode, rank, size
 
 from quack_lite.draw.cells import NOBODY, fill_cells, grid_lines, print_size, shades, write_cells, write_runs
 from quack_lite.draw.picture import RED, SMALL, WIDTH, caption, panels, picture
+from quack_lite.simt.traffic import BANKS, SECTOR, WORD
 
-SECTOR = 32
-BANKS, BANK = 32, 4
 MOST_ROWS, MOST_COLUMNS = 64, 128
 
 
@@ -46,7 +45,7 @@ def draw_sectors(plot, offsets: np.ndarray, element_bytes: int) -> int:
 
 def draw_banks(plot, offsets: np.ndarray, element_bytes: int) -> int:
     """Banks on a scale of colours; how many there are."""
-    banks = offsets * element_bytes // BANK % BANKS
+    banks = offsets * element_bytes // WORD % BANKS
     colours = colormaps["cividis"](banks / (BANKS - 1))[..., :3]
     fill_cells(plot, colours)
     write_cells(plot, banks.astype(str), colours)

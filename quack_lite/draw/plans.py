@@ -14,9 +14,9 @@ from matplotlib.patches import Rectangle
 from quack_lite import tiling
 from quack_lite.draw.cells import fill_cells, grid_lines, hatch_bar, hatch_runs
 from quack_lite.draw.picture import BLUE, SKY, SMALL, caption, panels, picture
+from quack_lite.simt.order import WARP
 from quack_lite.tiling import RowPlan
 
-WARP = 32
 COLOURS = SKY, BLUE  # of a CTA and the next
 MOST_WARPS = 128  # of a row, for lines between them
 

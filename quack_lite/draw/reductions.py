@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from IPython.display import Image
 
-from quack_lite.draw.exchanges import GAP, SHUFFLES, UNIT, WARP, Exchange, draw_arrows, draw_row, exchange
+from quack_lite.draw.exchanges import GAP, SHUFFLES, UNIT, Exchange, draw_arrows, draw_row, exchange
 from quack_lite.draw.picture import GREY, RED, SMALL, caption, panels, picture
+from quack_lite.simt.order import WARP
 
 if TYPE_CHECKING:
     from quack_lite.simt import Event, Run

@@ -8,8 +8,7 @@ from tensor_layouts.analysis import segment_analysis
 from quack_lite.draw.picture import caption, picture
 from quack_lite.draw.sectors import sector_figure
 from quack_lite.draw.touched import touched
-
-LANES = 32
+from quack_lite.simt.order import WARP
 
 
 def warp_request(layout: Layout, element_bytes: int) -> Image:
@@ -27,4 +26,4 @@ def warp_request(layout: Layout, element_bytes: int) -> Image:
 def byte_owners(layout: Layout, element_bytes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """touched() for the lanes of a layout."""
     elements = np.array([layout(i) for i in range(size(layout))])  # the lane counts fastest
-    return touched(np.arange(len(elements)) % LANES, elements * element_bytes, element_bytes)
+    return touched(np.arange(len(elements)) % WARP, elements * element_bytes, element_bytes)

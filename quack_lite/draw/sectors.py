@@ -8,8 +8,7 @@ from matplotlib.patches import Rectangle
 
 from quack_lite.draw.cells import NOBODY, fill_cells, hatch_runs, print_size, shades
 from quack_lite.draw.picture import SMALL, panels
-
-SECTOR = 32
+from quack_lite.simt.traffic import SECTOR
 
 
 def sector_figure(ids: np.ndarray, first: np.ndarray, last: np.ndarray):

@@ -20,11 +20,11 @@ from quack_lite.draw.picture import (
     panels,
     picture,
 )
+from quack_lite.simt.order import WARP
 
 if TYPE_CHECKING:
     from quack_lite.simt import Event, Run
 
-WARP = 32
 MOST = 40  # verbs in a picture
 MEETINGS = ("bar.sync", "barrier.cluster.arrive", "barrier.cluster.wait")
 MARKS = (

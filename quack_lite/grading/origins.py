@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from quack_lite.simt import Event, Report, Request, Run
+from quack_lite.simt.order import WARP
 
-WARP = 32
 PLACE = re.compile(r"CTA (\d+), warp (\d+), lane \d+")
 FAR = np.iinfo(np.int64).max
 
