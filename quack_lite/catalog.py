@@ -162,17 +162,24 @@ def groups(kernel, m: int, n: int, device) -> int:
     so that they end together. Where rows are not whole vectors, a multiple of that, so that all rows of a group start
     at the same place in a vector.
     """
-    plan = named(kernel.name).plan
-    needed = -(-m // plan.rows)
-    if not plan.stages:
-        return needed
-    at_a_time = plan.groups * launch.resident_clusters(plan.cluster, device)
-    return min(needed, at_a_time * (plan.vector // math.gcd(n, plan.vector)))
+    rows, most = group_limits(kernel.name, n, device)
+    return min(-(-m // rows), most)
 
 
 def partials(kernel, m: int, n: int, device) -> int:
     """Rows p of the partial sums of a kernel, or of what find gave, for (m, n): one for each row that is worked on."""
-    return min(m, groups(kernel, m, n, device) * named(kernel.name).plan.rows)
+    rows, most = group_limits(kernel.name, n, device)
+    return min(m, min(-(-m // rows), most) * rows)
+
+
+@cache
+def group_limits(name: str, n: int, device) -> tuple[int, float]:
+    """Rows of a group, and how many groups a launch of a kernel has at most, for rows of n elements."""
+    plan = named(name).plan
+    if not plan.stages:
+        return plan.rows, math.inf
+    at_a_time = plan.groups * launch.resident_clusters(plan.cluster, device)
+    return plan.rows, at_a_time * (plan.vector // math.gcd(n, plan.vector))
 
 
 @cache

@@ -42,7 +42,7 @@ def check_dim(dim: int, ndim: int) -> None:
 
 def check_same(operator: str, names: tuple[str, str], x: torch.Tensor, other: torch.Tensor) -> None:
     """ValueError unless both have one shape and one device."""
-    if x.shape != other.shape or x.device != other.device:
+    if x.shape != other.shape or x.get_device() != other.get_device():
         raise ValueError(
             f"{operator}: {names[0]} {tuple(x.shape)} on {x.device} and {names[1]} {tuple(other.shape)} on "
             f"{other.device} were given; both need one shape and one device"
@@ -52,7 +52,8 @@ def check_same(operator: str, names: tuple[str, str], x: torch.Tensor, other: to
 def check_norm(operator: str, x: torch.Tensor, normalized_shape, weight: torch.Tensor | None) -> None:
     """The errors of a norm's input, normalized_shape and weight."""
     check_input(operator, x)
-    if x.ndim == 0 or normalized_shape not in (x.shape[-1], x.shape[-1:]):
+    shape = x.shape
+    if not shape or normalized_shape not in (shape[-1], (shape[-1],)):
         check_last(operator, x, normalized_shape)
     if weight is not None:
         check_vector(operator, "weight", weight, x)
@@ -78,7 +79,8 @@ def check_vector(operator: str, name: str, values: torch.Tensor, x: torch.Tensor
     if (
         isinstance(values, torch.Tensor)
         and values.dtype.is_floating_point
-        and values.shape == x.shape[-1:]
+        and values.ndim == 1
+        and values.shape[0] == x.shape[-1]
         and values.get_device() == x.get_device()
     ):
         return

@@ -9,6 +9,7 @@ import inspect
 import io
 import re
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -38,17 +39,23 @@ class Built:
     remarks: str
 
     def __call__(self, *tensors: torch.Tensor) -> None:
-        device = tensors[0].device
-        if device.type != "cuda":
+        first = tensors[0]
+        if not first.is_cuda:
             raise ValueError(
-                f"{self.name} was called with a tensor on {device.type}; it runs on a GPU only: move the tensors to "
-                "'cuda', or read .ptx and .facts, which need no GPU"
+                f"{self.name} was called with a tensor on {first.device.type}; it runs on a GPU only: move the tensors "
+                "to 'cuda', or read .ptx and .facts, which need no GPU"
             )
-        if device.index == torch.cuda.current_device():
-            self.executor(*tensors)
+        if first.get_device() == torch._C._cuda_getDevice():  # as torch.cuda.current_device, once CUDA is there
+            self.function(*tensors)
         else:
-            with torch.cuda.device(device):
-                self.executor(*tensors)
+            with torch.cuda.device(first.device):
+                self.function(*tensors)
+
+    @cached_property
+    def function(self) -> Callable:
+        """What the executor calls, without its search for keyword arguments and pointers, of which there are none."""
+        found = self.executor.__tvm_ffi_object__()
+        return self.executor if found is None else found  # None: not for this machine, which the executor explains
 
     @property
     def ptx(self) -> str:

@@ -54,6 +54,11 @@ def fresh(x: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
+def flat(y: torch.Tensor) -> torch.Tensor:
+    """What `fresh` gave, not empty, as a matrix (m, n)."""
+    return y if y.ndim == 2 else y.view(-1, y.shape[-1])
+
+
 def matrix(x: torch.Tensor, boundary: int = BOUNDARY) -> torch.Tensor:
     """x (..., n), not empty, as a matrix (m, n) whose rows have the phases of a fresh contiguous tensor.
 
@@ -86,10 +91,12 @@ def vector(values: torch.Tensor | None, otherwise: float, x: torch.Tensor) -> to
 
 def column(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """values (...) as a vector of stride 1; torch calls a single element contiguous, whatever its stride."""
-    if values.ndim == 1 and values.dtype == dtype and values.stride(0) == 1:
+    if values.dtype != dtype:
+        values = values.to(dtype=dtype)
+    if values.stride() == (1,):
         return values
-    flat = values.to(dtype).reshape(-1).contiguous()
-    return flat if len(flat) != 1 else flat.as_strided((1,), (1,))
+    values = values.reshape(-1).contiguous()
+    return values if values.numel() != 1 else values.as_strided((1,), (1,))
 
 
 def constant(value: float, n: int, device: torch.device) -> torch.Tensor:

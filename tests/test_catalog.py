@@ -12,9 +12,12 @@ def nothing_is_compiled(monkeypatch):
     """find gives the plan's kernel instead of the compiled one."""
     monkeypatch.setattr(catalog, "compiled", lambda kernel: kernel)
     monkeypatch.setattr(launch, "resident_clusters", lambda size, device: RESIDENT)
-    catalog.find.cache_clear()
+    kept = catalog.find, catalog.group_limits
+    for answers in kept:
+        answers.cache_clear()
     yield
-    catalog.find.cache_clear()
+    for answers in kept:
+        answers.cache_clear()
 
 
 def listed(operator, dtype="bfloat16"):
@@ -82,10 +85,11 @@ def test_there_are_as_many_partial_sums_as_groups_fit_on_the_device():
     assert catalog.partials(cluster, 10**6, 131_072, "cuda") == cluster.plan.groups * RESIDENT
 
 
-def test_the_device_is_asked_for_clusters_of_the_plans_size(monkeypatch):
+def test_a_device_is_asked_once_for_clusters_of_the_plans_size(monkeypatch):
     asked = []
     monkeypatch.setattr(launch, "resident_clusters", lambda *given: asked.append(given) or RESIDENT)
-    catalog.partials(of_plan("layer_norm_backward", cluster=8), 10, 30_000, "cuda:1")
+    for m in (10, 100_000):
+        catalog.partials(of_plan("layer_norm_backward", cluster=8), m, 30_000, "cuda:1")
     assert asked == [(8, "cuda:1")]
 
 

@@ -47,6 +47,16 @@ def test_a_cpu_tensor_is_refused_with_what_still_works(built):
         built(torch.empty(4), torch.empty(4))
 
 
+def test_a_call_goes_past_the_executors_search_for_keywords():
+    from types import SimpleNamespace
+
+    from quack_lite import launch
+
+    loaded, not_for_this_machine = (SimpleNamespace(__tvm_ffi_object__=lambda found=f: found) for f in (print, None))
+    assert launch.Built("a", loaded, "").function is print
+    assert launch.Built("a", not_for_this_machine, "").function is not_for_this_machine
+
+
 def test_what_is_compiled_already_or_takes_other_arguments_is_refused(doubling, built):
     import torch
 

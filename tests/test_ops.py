@@ -1,5 +1,6 @@
 """How torch sees the operators: registration, autograd, torch.compile, shapes without data. Kernels are stand-ins."""
 
+import sys
 import weakref
 
 import hypothesis.strategies as st
@@ -118,6 +119,36 @@ def test_a_gradient_of_a_gradient_is_refused(name):
     (gradient, *_) = torch.autograd.grad(outputs(name, *arguments(*leaves))[0].sum(), leaves, create_graph=True)
     with pytest.raises(RuntimeError, match=rf"quack_lite\.{name}: a gradient of its gradient was asked for"):
         gradient.sum().backward()
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "cross_entropy"])
+def test_no_zeros_are_made_as_gradients_of_what_a_forward_keeps(name):
+    leaves, arguments = inputs(name)
+    (y,) = outputs(name, *arguments(*leaves))
+    with torch.autograd.profiler.profile() as profile:
+        torch.autograd.grad(y, leaves, torch.ones_like(y))
+    called = {event.name for event in profile.function_events}
+    assert "aten::empty_like" in called and "aten::zeros" not in called
+
+
+class Ends(torch.autograd.Function):
+    """The identity, through which no gradient goes."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, _):
+        return None
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "cross_entropy"])
+def test_a_result_that_no_gradient_reaches_sends_none(name):
+    leaves, arguments = inputs(name)
+    (y,) = outputs(name, *arguments(*leaves))
+    found = torch.autograd.grad(Ends.apply(y).sum(), leaves, allow_unused=True)
+    assert found == (None,) * len(leaves)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -266,6 +297,49 @@ def test_rows_are_not_copied_without_need():
         assert rows.matrix(view).data_ptr() == view.data_ptr()
     for view in (x[:, 1:33], x[:, ::2], x.t()):
         assert rows.matrix(view).data_ptr() != view.data_ptr()
+
+
+def test_a_new_tensor_is_a_matrix_without_a_copy():
+    from quack_lite import rows
+
+    for shape in ((6, 64), (2, 3, 64), (64,), (3, 1), (1, 1, 1)):
+        y = rows.fresh(torch.zeros(shape))
+        assert rows.flat(y).data_ptr() == y.data_ptr()
+        assert rows.flat(y).shape == (y.numel() // shape[-1], shape[-1])
+        assert rows.flat(y).stride() == (shape[-1], 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize(
+    "shape, strides", [((9,), (1,)), ((9,), (3,)), ((9,), (0,)), ((1,), (5,)), ((), ()), ((3, 2), (1, 4))]
+)
+def test_a_vector_has_stride_1_and_the_dtype_that_is_asked_for(dtype, shape, strides):
+    from quack_lite import rows
+
+    values = torch.arange(64.0).to(dtype).as_strided(shape, strides, 2)
+    found = rows.column(values, torch.float32)
+    assert found.dtype == torch.float32 and found.stride() == (1,)
+    assert torch.equal(found, values.reshape(-1).float())
+    as_it_is = dtype == torch.float32 and strides == (1,)
+    assert (found.data_ptr() == values.data_ptr()) == (as_it_is or (dtype == torch.float32 and values.numel() == 1))
+
+
+def test_products_of_whole_pieces_are_taken_as_they_are_and_others_as_longer_rows():
+    from quack_lite import catalog
+    from quack_lite.ops.swiglu import PIECES, matrices
+
+    assert all(PIECES % catalog.plan("swiglu", dtype, 1).capacity == 0 for dtype in catalog.FLOATS)
+    for m, n, shape in ((4, 2048, (4, 2048)), (64, 512, (1, 2**15)), (3, 1000, (3, 1000)), (1024, 1000, (125, 8192))):
+        x = torch.zeros(m, n)
+        assert [found.shape for found in matrices(x, x)] == [shape, shape]
+        assert all(found.data_ptr() == x.data_ptr() for found in matrices(x, x))
+
+
+def test_more_elements_than_a_launch_takes_are_copied_in_parts(monkeypatch):
+    monkeypatch.setattr(sys.modules["quack_lite.ops.copy"], "MOST_ELEMENTS", 16)
+    for n in (15, 16, 17, 40):
+        x = torch.arange(float(n))
+        assert torch.equal(quack_lite.copy(x), x)
 
 
 def test_few_constants_are_kept():

@@ -13,10 +13,11 @@ def run(input, residual, weight, eps):
     y, r = fake(input, residual, weight, eps)
     if input.numel():
         wide = vector_bytes(input.dtype, residual.dtype)
-        built = rows.kernel("add_rms_norm", rows.pair_name(input.dtype, residual.dtype), input.shape[-1])
         x, w = rows.matrix(input), rows.vector(weight, 1.0, input)
-        groups = catalog.groups(built, *x.shape, x.device)
-        built(x, rows.matrix(residual, wide), w, rows.matrix(y), rows.matrix(r, wide), eps, groups)
+        m, n = x.shape
+        built = rows.kernel("add_rms_norm", rows.pair_name(input.dtype, residual.dtype), n)
+        groups = catalog.groups(built, m, n, x.device)
+        built(x, rows.matrix(residual, wide), w, rows.flat(y), rows.flat(r), eps, groups)
     return y, r
 
 
@@ -33,7 +34,7 @@ def run_backward(grad, residual_grad, residual, weight, eps, weight_grad):
     r, w = rows.matrix(residual, wide), rows.vector(weight, 1.0, residual)
     built = rows.kernel("add_rms_norm_backward", rows.pair_name(grad.dtype, residual.dtype), r.shape[1])
     dw = partial_sums(built, r)
-    built(rows.matrix(grad), rows.matrix(residual_grad, wide), r, w, rows.matrix(dx, wide), dw, eps)
+    built(rows.matrix(grad), rows.matrix(residual_grad, wide), r, w, rows.flat(dx), dw, eps)
     return dx, summed(dw, weight_grad)
 
 
@@ -53,9 +54,9 @@ def backward(ctx, grad, residual_grad):
     input_needs, residual_needs, weight_needs = ctx.needs_input_grad[:3]
     dx, dw = gradients(grad, residual_grad, residual, weight, ctx.eps, weight_needs)
     return (
-        dx.to(ctx.dtype) if input_needs and dx is not None else None,
+        dx.to(dtype=ctx.dtype) if input_needs and dx is not None else None,
         dx if residual_needs else None,
-        dw.to(weight.dtype) if weight_needs and dw is not None else None,
+        dw.to(dtype=weight.dtype) if weight_needs and dw is not None else None,
         None,
     )
 

@@ -13,8 +13,8 @@ def run(input, target, weight, ignore_index, reduction, label_smoothing, inplace
     if reduction == "mean":
         total = denominator(labels, weight, ignore_index)
         return torch.div(losses.sum(), total, out=input.new_empty(())), lse, total
-    loss = losses.sum() if reduction == "sum" else losses.view(target.shape)
-    return loss.to(input.dtype), lse, lse.new_empty(0)
+    loss = losses.sum() if reduction == "sum" else losses if target.ndim == 1 else losses.view(target.shape)
+    return loss.to(dtype=input.dtype), lse, lse.new_empty(0)
 
 
 def fake(input, target, weight, ignore_index, reduction, label_smoothing, inplace_backward):
@@ -27,7 +27,7 @@ def fake(input, target, weight, ignore_index, reduction, label_smoothing, inplac
 
 def row_losses(input, labels, weight, ignore_index, label_smoothing):
     """The loss of each row with its weight and smoothing, and its log(sum(exp)); both (m) in float32."""
-    m = len(labels)
+    m = labels.shape[0]
     loss = input.new_empty(m, dtype=torch.float32)
     lse = torch.empty_like(loss)
     if m:
@@ -54,7 +54,7 @@ def denominator(labels, weight, ignore_index):
 
 def label_weights(labels, weight, ignore_index):
     """weight[label] for each row in float32, 0 where the label is ignored or no class."""
-    chosen = weight.to(torch.float32)[labels.clamp(0, len(weight) - 1)]
+    chosen = weight.to(dtype=torch.float32)[labels.clamp(0, len(weight) - 1)]
     return torch.where(counted(labels, len(weight), ignore_index), chosen, 0.0)
 
 
@@ -78,7 +78,7 @@ def write_gradient(dx, grad, input, target, weight, lse, total, ignore_index, re
     if not input.numel():
         return
     labels = rows.column(target, torch.int64)
-    scale = row_gradients(grad, total, len(labels), reduction)
+    scale = row_gradients(grad, total, labels.shape[0], reduction)
     x = rows.matrix(input)
     if label_smoothing:
         n = x.shape[1]
@@ -101,7 +101,7 @@ def row_gradients(grad, total, m, reduction):
     """The gradient of each row's loss (m), contiguous, in float32."""
     if reduction == "mean":
         return torch.div(grad, total.expand(m))
-    return rows.column(grad.reshape(-1).expand(m), torch.float32)
+    return rows.column(grad if grad.ndim == 1 else grad.reshape(-1).expand(m), torch.float32)
 
 
 def kernel(operator, x, few_rows=False):
@@ -113,10 +113,13 @@ def save(ctx, inputs, output):
     input, target, weight, *ctx.constants, ctx.inplace = inputs
     _, lse, total = output
     ctx.mark_non_differentiable(lse, total)
+    ctx.set_materialize_grads(False)  # zeros for lse and total, which nobody reads
     ctx.save_for_backward(input, target, weight, lse, total)
 
 
 def backward(ctx, grad, *_):
+    if grad is None:
+        return (None,) * 7
     input, *others = ctx.saved_tensors
     if not (ctx.inplace and may_be_overwritten(input)):
         return cross_entropy_backward(grad, input, *others, *ctx.constants), *[None] * 6

@@ -8,7 +8,7 @@ from quack_lite import catalog
 def partial_sums(built, x: torch.Tensor) -> torch.Tensor:
     """Room for a kernel's sums over rows (p, n), for x (m, n)."""
     m, n = x.shape
-    return x.new_empty((catalog.partials(built, m, n, x.device), n), dtype=torch.float32)
+    return x.new_empty(catalog.partials(built, m, n, x.device), n, dtype=torch.float32)
 
 
 def summed(parts: torch.Tensor, wanted: bool) -> torch.Tensor:

@@ -18,7 +18,7 @@ def run(input, weight, bias, eps):
     y, mean = rows.fresh(input), x.new_empty(m, dtype=torch.float32)
     rstd = torch.empty_like(mean)
     built = rows.kernel("layer_norm", rows.DTYPES[x.dtype], n)
-    built(x, w, b, rows.matrix(y), mean, rstd, eps, catalog.groups(built, m, n, x.device))
+    built(x, w, b, rows.flat(y), mean, rstd, eps, catalog.groups(built, m, n, x.device))
     return y, mean, rstd
 
 
@@ -38,8 +38,9 @@ def run_backward(grad, input, weight, mean, rstd, weight_grad, bias_grad):
         return dx, without_rows(input, weight_grad), without_rows(input, bias_grad)
     x, w = rows.matrix(input), rows.vector(weight, 1.0, input)
     built = rows.kernel("layer_norm_backward", rows.DTYPES[x.dtype], x.shape[1])
-    dw, db = partial_sums(built, x), partial_sums(built, x)
-    built(rows.matrix(grad), x, w, mean, rstd, rows.matrix(dx), dw, db)
+    dw = partial_sums(built, x)
+    db = torch.empty_like(dw)
+    built(rows.matrix(grad), x, w, mean, rstd, rows.flat(dx), dw, db)
     return dx, summed(dw, weight_grad), summed(db, bias_grad)
 
 
@@ -51,18 +52,21 @@ def save(ctx, inputs, output):
     input, weight, bias, _ = inputs
     _, mean, rstd = output
     ctx.mark_non_differentiable(mean, rstd)
+    ctx.set_materialize_grads(False)  # zeros for mean and rstd, which nobody reads
     ctx.save_for_backward(input, weight, mean, rstd)
     ctx.bias_dtype = None if bias is None else bias.dtype
 
 
 def backward(ctx, grad, *_):
+    if grad is None:
+        return (None,) * 4
     input, weight, mean, rstd = ctx.saved_tensors
     input_grad, weight_grad, bias_grad = ctx.needs_input_grad[:3]
     dx, dw, db = layer_norm_backward(grad, input, weight, mean, rstd, weight_grad, bias_grad)
     return (
         dx if input_grad else None,
-        dw.to(weight.dtype) if weight_grad else None,
-        db.to(ctx.bias_dtype) if bias_grad else None,
+        dw.to(dtype=weight.dtype) if weight_grad else None,
+        db.to(dtype=ctx.bias_dtype) if bias_grad else None,
         None,
     )
 

@@ -5,6 +5,8 @@ needs to see the call, its implementation is called as a plain function.
 """
 
 import torch
+from torch._C import _are_functorch_transforms_active, _len_torch_dispatch_stack
+from torch.compiler import is_compiling
 
 LIBRARY = torch.library.Library("quack_lite", "DEF")
 RUNS = {}  # name: implementation of each registered operator
@@ -55,10 +57,7 @@ def define(schema: str, run, fake):
 def watched(x: torch.Tensor) -> bool:
     """Whether the dispatcher has to see a call on x: there is a compiler, subclass, mode or function transform."""
     return (
-        torch.compiler.is_compiling()
-        or type(x) not in PLAIN
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch._C._are_functorch_transforms_active()
+        is_compiling() or type(x) not in PLAIN or _len_torch_dispatch_stack() > 0 or _are_functorch_transforms_active()
     )
 
 

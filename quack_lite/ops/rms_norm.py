@@ -9,8 +9,9 @@ def run(input, weight, eps):
     y = rows.fresh(input)
     if input.numel():
         x, w = rows.matrix(input), rows.vector(weight, 1.0, input)
-        built = rows.kernel("rms_norm", rows.DTYPES[x.dtype], x.shape[1])
-        built(x, w, rows.matrix(y), eps, catalog.groups(built, *x.shape, x.device))
+        m, n = x.shape
+        built = rows.kernel("rms_norm", rows.DTYPES[x.dtype], n)
+        built(x, w, rows.flat(y), eps, catalog.groups(built, m, n, x.device))
     return y
 
 
@@ -26,7 +27,7 @@ def run_backward(grad, input, weight, eps, weight_grad):
     x, w = rows.matrix(input), rows.vector(weight, 1.0, input)
     built = rows.kernel("rms_norm_backward", rows.DTYPES[x.dtype], x.shape[1])
     dw = partial_sums(built, x)
-    built(rows.matrix(grad), x, w, rows.matrix(dx), dw, eps)
+    built(rows.matrix(grad), x, w, rows.flat(dx), dw, eps)
     return dx, summed(dw, weight_grad)
 
 
@@ -43,7 +44,7 @@ def backward(ctx, grad):
     input, weight = ctx.saved_tensors
     input_grad, weight_grad, _ = ctx.needs_input_grad[:3]
     dx, dw = rms_norm_backward(grad, input, weight, ctx.eps, weight_grad)
-    return dx if input_grad else None, dw.to(weight.dtype) if weight_grad else None, None
+    return dx if input_grad else None, dw.to(dtype=weight.dtype) if weight_grad else None, None
 
 
 rms_norm_backward = register(

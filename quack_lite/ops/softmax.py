@@ -11,14 +11,14 @@ def register_pair(name: str):
         output = rows.fresh(input)
         if input.numel():
             x = rows.matrix(input)
-            kernel(name, x)(x, rows.matrix(output))
+            kernel(name, x)(x, rows.flat(output))
         return output
 
     def run_backward(grad, output):
         dx = rows.fresh(output)
         if output.numel():
             y = rows.matrix(output)
-            kernel(name_backward, y)(rows.matrix(grad), y, rows.matrix(dx))
+            kernel(name_backward, y)(rows.matrix(grad), y, rows.flat(dx))
         return dx
 
     def save(ctx, inputs, output):

@@ -6,13 +6,16 @@ from quack_lite import rows
 from quack_lite.ops.registry import register, register_differentiable
 
 LONG_ROW = 2**15
+PIECES = 2**10  # elements: whole pieces of every plan
 
 
 def matrices(*tensors):
-    """Tensors of one shape as matrices; contiguous ones with longer rows than theirs, so that no block has little."""
-    n = math.gcd(tensors[0].numel(), LONG_ROW)
-    if n > tensors[0].shape[-1] and all(x.is_contiguous() for x in tensors):
-        tensors = [x.view(-1, n) for x in tensors]
+    """Tensors of one shape as matrices; contiguous ones with longer rows than theirs where a block had little to do."""
+    n = tensors[0].shape[-1]
+    if n % PIECES:
+        longer = math.gcd(tensors[0].numel(), LONG_ROW)
+        if longer > n and all(x.is_contiguous() for x in tensors):
+            tensors = [x.view(-1, longer) for x in tensors]
     return [rows.matrix(x) for x in tensors]
 
 
