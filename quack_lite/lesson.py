@@ -6,6 +6,7 @@ elsewhere it prints one line that says why, raises nothing, and the next cell fo
 
 from __future__ import annotations
 
+import ast
 import base64
 import difflib
 import gc
@@ -15,6 +16,7 @@ import inspect
 import math
 import re
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +30,19 @@ if TYPE_CHECKING:
 
     from quack_lite.launch import Built
 
-__all__ = ["build", "check", "hint", "measure", "predict", "release", "show_diff", "steps"]
+__all__ = [
+    "apart",
+    "build",
+    "check",
+    "expect_error",
+    "hint",
+    "measure",
+    "predict",
+    "release",
+    "show",
+    "show_diff",
+    "steps",
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDS = re.compile(r"# needs (compiler|gpu|hopper)\s*$")
@@ -88,6 +102,29 @@ def measure(kernels: dict[str, Callable], *args: Any, bytes_moved: int, ceiling:
     return reached
 
 
+def show(*functions: Callable | str) -> Source:
+    """The source of functions (or texts), one below the other, with colours, for a cell's end."""
+    return Source("\n\n\n".join(_whole_source(function) for function in functions))
+
+
+class Source:
+    """A text of Python."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        from pygments import highlight
+        from pygments.formatters import HtmlFormatter
+        from pygments.lexers import PythonLexer
+
+        made = highlight(self.text, PythonLexer(), HtmlFormatter(noclasses=True, nowrap=True))
+        return f'<pre style="background:#fff;color:#202124;line-height:1.3">{made}</pre>'
+
+
 def show_diff(before: Callable | str, after: Callable | str) -> Diff:
     """The second of two functions (or texts), with the lines by which it differs from the first, for a cell's end."""
     return Diff(_source(before).splitlines(), _source(after).splitlines())
@@ -127,6 +164,66 @@ def steps(number: int | str) -> ModuleType:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def expect_error(what: Callable | str, *, apart: bool = False) -> None:
+    """Runs what must fail, a function without arguments or an expression in quotes, and prints what it says.
+
+    Of the message, what is the same each time.  apart: in a process of its own, where it can break nothing here.
+    AssertionError where nothing fails.
+    """
+    from quack_lite.grading import apart as process
+
+    if apart:
+        end = process.run(_text_of(what))
+        error = end.error
+        print(end.said, end="")
+    else:
+        error = ""
+        try:
+            what() if callable(what) else eval(what, _shell().user_ns)
+        except Exception as caught:
+            error = process.stable(caught)
+    if not error:
+        raise AssertionError("it was to fail, and did not")
+    print(error)
+
+
+def apart(what: Callable | str, *, memcheck: bool = False) -> None:
+    """Runs a function of this notebook, without arguments, in a process of its own; prints what it says, and an error.
+
+    The cells that define it go with it; nothing comes back.  memcheck: under NVIDIA's compute-sanitizer, which looks at
+    every access to memory, with each tensor an allocation of its own; its first finding and its summary are printed.
+    """
+    from quack_lite.grading import apart as process
+
+    if not memcheck:
+        end = process.run(_text_of(what))
+        print((end.said + end.error).rstrip("\n"))
+        return
+    from quack_lite.evidence import sanitizers
+
+    if sanitizers.find() is None:
+        print("compute-sanitizer is not installed: pip install -r requirements-tools.txt")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        options = ["--tool", "memcheck", *sanitizers.TOOLS["memcheck"].options, "--log-file", str(log)]
+        alone = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+        end = process.run(_text_of(what), [sanitizers.find(), *options], alone)
+        print(end.said + process.findings(log.read_text(errors="replace") if log.exists() else ""))
+
+
+def _text_of(what: Callable | str) -> str:
+    """A file that defines `answer`, from the notebook's cells, or from the file in which a function stands."""
+    from quack_lite.grading import history
+
+    if _shell() is not None:
+        return history.text_of(f"lambda: {what}" if isinstance(what, str) else what.__name__)
+    path = inspect.getsourcefile(inspect.unwrap(what))
+    load = f"spec = importlib.util.spec_from_file_location('given', {path!r})"
+    lines = ["import importlib.util", load, "module = importlib.util.module_from_spec(spec)"]
+    return "\n".join([*lines, "spec.loader.exec_module(module)", f"answer = module.{what.__name__}", ""])
 
 
 def check(task_id: str, answer: Any) -> None:
@@ -213,6 +310,20 @@ def _source(given: Callable | str) -> str:
         return given
     text = inspect.getsource(inspect.unwrap(given))
     return text[re.search(r"^\s*def ", text, re.M).start() :]  # Pythons differ in whether decorators belong to it
+
+
+def _whole_source(given: Callable | str) -> str:
+    """With the decorators, which inspect leaves out in some Pythons."""
+    if isinstance(given, str):
+        return given.strip("\n")
+    function = inspect.unwrap(given)
+    lines, _ = inspect.findsource(function)
+    for node in ast.walk(ast.parse("".join(lines))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function.__name__:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if first <= inspect.getsourcelines(function)[1] <= node.end_lineno:
+                return inspect.cleandoc("\n" + "".join(lines[first - 1 : node.end_lineno])).rstrip()
+    return inspect.getsource(function).rstrip()
 
 
 def _guesses_of(reached: dict[str, float]) -> dict[str, float]:

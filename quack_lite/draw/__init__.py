@@ -14,6 +14,7 @@ from quack_lite.draw.requests import warp_request
 from quack_lite.draw.rooflines import roofline
 from quack_lite.draw.stepping import step_through
 from quack_lite.draw.timelines import timeline
+from quack_lite.draw.wrong import wrong_elements
 
 __all__ = [
     "access_map",
@@ -32,4 +33,5 @@ __all__ = [
     "timeline",
     "tv_layout",
     "warp_request",
+    "wrong_elements",
 ]

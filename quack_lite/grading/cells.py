@@ -7,7 +7,9 @@ import symtable
 from dataclasses import dataclass
 from functools import cached_property
 
-TOOLS = frozenset({"build", "check", "hint", "measure", "predict", "release", "show_diff"})
+TOOLS = frozenset(
+    {"apart", "build", "check", "expect_error", "hint", "measure", "predict", "release", "show", "show_diff"}
+)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,11 @@ def answer_text(task_id: str, answer: Any) -> str:
     return cells.select([*_cells, current], expression)
 
 
+def text_of(expression: str) -> str:
+    """The cells that an expression needs, as a file whose last line assigns it to `answer`."""
+    return cells.select([*_cells, "".join(_running)], expression)
+
+
 def _shell():
     return sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
 
