@@ -39,6 +39,7 @@ __all__ = [
     "measure",
     "predict",
     "release",
+    "reveal",
     "show",
     "show_diff",
     "steps",
@@ -58,6 +59,7 @@ class Prediction:
 
 
 _predictions: list[Prediction] = []
+_units: dict[str, str] = {}  # of all titles that were asked for, with a guess or without
 
 
 def build(host: Callable, *examples: torch.Tensor, align: int = 16) -> Built:
@@ -72,6 +74,7 @@ def predict(title: str, guess: float | None = None, *, unit: str) -> None:
 
     ValueError unless the guess is a positive number.
     """
+    _units[title] = unit
     if guess is None:
         print(f"{title}: no guess recorded")
         return
@@ -82,6 +85,22 @@ def predict(title: str, guess: float | None = None, *, unit: str) -> None:
     _predictions.append(Prediction(title, float(guess), unit))
     Progress().guess(title, float(guess), unit)
     print(f"{title}: your guess is {guess:g} {unit}")
+
+
+def reveal(title: str, value: float) -> None:
+    """Prints what was measured beside the newest guess of that title, in its unit, and keeps both.
+
+    For what `measure` does not draw. ValueError for a title that no predict() has asked for.
+    """
+    if title not in _units:
+        raise ValueError(f"{title!r} was not asked for: run the cell with predict, or give its title letter by letter")
+    from quack_lite.grading.progress import Progress
+
+    Progress().measured(title, value)
+    guess = next((known.guess for known in reversed(_predictions) if known.title == title), None)
+    said = "no guess recorded" if guess is None else f"your guess was {guess:g}"
+    shown = f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+    print(f"{title}: {shown} {_units[title]}; {said}")
 
 
 def measure(kernels: dict[str, Callable], *args: Any, bytes_moved: int, ceiling: str = "copy") -> dict[str, float]:

@@ -28,12 +28,16 @@ PROGRAMS = ("chromium", "chromedriver", "make")
 MODEL = "return jupyterapp.shell.currentWidget?.content?.model?.toJSON?.() ?? null"
 KERNEL = "return jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status ?? null"
 WIDTHS = """
-const images = [...document.querySelectorAll('.jp-OutputArea-output img')];
+const images = [...jupyterapp.shell.currentWidget.node.querySelectorAll('.jp-OutputArea-output img')];
 images.forEach(image => image.scrollIntoView());
 return images.map(image => image.naturalWidth);
 """
 
-PICTURES = "return [...document.querySelectorAll('.jp-OutputArea-output img')].map(image => image.src);"
+# Of the notebook in front: JupyterLab opens again what was open before, another lesson with its pictures.
+PICTURES = """
+const images = [...jupyterapp.shell.currentWidget.node.querySelectorAll('.jp-OutputArea-output img')];
+return images.map(image => image.src);
+"""
 PROGRAM = """
 import numpy as np
 from quack_lite import draw, simt

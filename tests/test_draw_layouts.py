@@ -135,3 +135,11 @@ def test_without_widgets_the_picture_stands_alone():
     assert base64.b64decode(bundle["image/png"]).startswith(b"\x89PNG")
     assert bundle["text/plain"].startswith("151936 elements")
     assert "application/vnd.jupyter.widget-view+json" in bundle
+
+
+def test_a_slider_draws_what_its_function_gives():
+    explorer = draw.explore("size", (1, 2, 4), draw.plan)
+    before = shown(explorer)
+    explorer.children[0].value = 4
+    assert explorer.children[0].description == "size" and shown(explorer) != before
+    assert explorer.image.alt == draw.plan(4).alt

@@ -1,4 +1,4 @@
-"""Rooflines, and guesses beside measurements."""
+"""Rooflines, curves, and guesses beside measurements."""
 
 import pytest
 
@@ -50,3 +50,10 @@ def test_guesses_stand_beside_what_was_measured(figures):
 def test_without_a_measured_guess_a_sentence_says_what_to_do():
     with pytest.raises(ValueError, match="give predict a number"):
         draw.guesses({"later": GUESSES["later"]})
+
+
+def test_the_curve_by_size_has_the_cache_and_the_ceiling_in_it(figures):
+    image = draw.size_curve([(2**20 << k, 6000.0 - 200 * k) for k in range(13)], ceiling=4400.0, cache=60 * 2**20)
+    assert image.alt.endswith("1 MB: 6000 GB/s, 4 GB: 3600 GB/s.")
+    curve, ceiling, cache = figures[0].axes[0].lines
+    assert len(curve.get_xdata()) == 13 and cache.get_xdata()[0] == 60 * 2**20 and ceiling.get_ydata()[0] == 4400

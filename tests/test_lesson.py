@@ -46,6 +46,7 @@ def desk(tmp_path, monkeypatch):
     """A work/ of the test's own, and no predictions from before."""
     monkeypatch.setattr(progress, "ROOT", tmp_path)
     monkeypatch.setattr(lesson, "_predictions", [])
+    monkeypatch.setattr(lesson, "_units", {})
     return progress.Progress()
 
 
@@ -111,6 +112,30 @@ class TestPredict:
     def test_a_guess_is_a_positive_number(self, desk, guess):
         with pytest.raises(ValueError, match="positive number, in GB/s"):
             lesson.predict("naive copy", guess, unit="GB/s")
+
+
+class TestReveal:
+    def test_the_guess_stands_beside_what_was_measured(self, desk, capsys):
+        lesson.predict("a share", 80, unit="% of the ceiling")
+        lesson.predict("a share", 90, unit="% of the ceiling")
+        lesson.reveal("a share", 45.97)
+        assert capsys.readouterr().out.endswith("a share: 46 % of the ceiling; your guess was 90\n")
+        assert desk.read()["guesses"]["a share"] == {"guess": 90, "unit": "% of the ceiling", "measured": 45.97}
+
+    def test_without_a_guess(self, desk, capsys):
+        lesson.predict("a share", unit="%")
+        lesson.reveal("a share", 45.97)
+        assert capsys.readouterr().out.endswith("a share: 46 %; no guess recorded\n")
+
+    @pytest.mark.parametrize("value, shown", [(0.011428, "0.0114"), (93.46, "93.5"), (4623.4, "4623"), (2e5, "200000")])
+    def test_a_small_value_keeps_three_digits_and_a_large_one_all_before_the_point(self, desk, capsys, value, shown):
+        lesson.predict("a speed", unit="GB/s")
+        lesson.reveal("a speed", value)
+        assert f"a speed: {shown} GB/s;" in capsys.readouterr().out
+
+    def test_a_title_that_was_not_asked_for(self, desk):
+        with pytest.raises(ValueError, match="was not asked for"):
+            lesson.reveal("a shore", 1)
 
 
 class TestMeasure:

@@ -2,8 +2,8 @@
 
 from quack_lite.draw.accesses import access_map
 from quack_lite.draw.bars import speed_bars
-from quack_lite.draw.curves import speed_curve
-from quack_lite.draw.explorers import explore_layout, explore_plan
+from quack_lite.draw.curves import size_curve, speed_curve
+from quack_lite.draw.explorers import explore, explore_layout, explore_plan
 from quack_lite.draw.layouts import layout, tv_layout
 from quack_lite.draw.picture import picture
 from quack_lite.draw.places import places_table
@@ -18,6 +18,7 @@ from quack_lite.draw.wrong import wrong_elements
 
 __all__ = [
     "access_map",
+    "explore",
     "explore_layout",
     "explore_plan",
     "guesses",
@@ -27,6 +28,7 @@ __all__ = [
     "plan",
     "reduction",
     "roofline",
+    "size_curve",
     "speed_bars",
     "speed_curve",
     "step_through",

@@ -1,8 +1,10 @@
 """Plans and layouts to play with."""
 
 import ast
+from collections.abc import Callable, Sequence
 
 import ipywidgets
+from IPython.display import Image
 from tensor_layouts import Layout
 
 from quack_lite import tiling
@@ -23,6 +25,12 @@ TABLES = {
     "LayerNorm backward": tiling.LAYER_NORM_BACKWARD,
 }
 ELEMENT_BYTES = [1, 2, 4, 8]
+
+
+def explore(name: str, values: Sequence, picture: Callable[..., Image]) -> Explorer:
+    """A slider over the values, from the first on, and below it what picture(value) draws."""
+    slider = field(ipywidgets.SelectionSlider, name, values[0], options=list(values))
+    return Explorer({"value": slider}, lambda value: picture(value))
 
 
 def explore_plan(n: int = 151936) -> Explorer:
