@@ -70,6 +70,11 @@ def test_a_tv_picture_says_what_thread_0_holds():
     )
 
 
+def test_a_tv_picture_with_a_name_does_not_give_its_layout_away():
+    alt = draw.tv_layout(HELD_BY_FOUR_BY_EIGHT, Layout((16, 8), (8, 1)), 2, name="Picture a").alt
+    assert alt.startswith("Picture a: 32 threads") and "((32, 1)" not in alt
+
+
 def shown(explorer):
     return explorer.children[-1].value
 

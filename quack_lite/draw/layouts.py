@@ -56,12 +56,13 @@ def draw_banks(plot, offsets: np.ndarray, element_bytes: int) -> int:
 PARTS = {"sectors": draw_sectors, "banks": draw_banks}
 
 
-def tv_layout(given: Layout, tile: Layout, element_bytes: int) -> Image:
+def tv_layout(given: Layout, tile: Layout, element_bytes: int, *, name: str = "") -> Image:
     """Draws who holds each element of a tile: thread and value, with the sectors of the tile in memory.
 
     given: (thread, value) -> index into the tile, counted down its columns.  tile: (row, column) -> element in memory.
     The colour is that of the thread, paler with each value; red lines where the sector changes from one column to the
-    next. ValueError where an index lies outside the tile, and where two threads or values share one.
+    next.  name: stands in the title and the description, where the layout itself should not.  ValueError where an index
+    lies outside the tile, and where two threads or values share one.
     """
     threads, values = holders(given, tile)
     sectors = sectors_of(offsets_of(tile), element_bytes)
@@ -71,9 +72,9 @@ def tv_layout(given: Layout, tile: Layout, element_bytes: int) -> Image:
     write_holders(plot, threads, values)
     mark_changes(plot, sectors)
     title = f"{size(mode(given, 0))} threads, {count} values of {element_bytes} bytes each"
-    caption(plot, f"{given}\n{title}; red lines: sectors")
+    caption(plot, f"{name or given}\n{title}; red lines: sectors")
     name_axes(plot, threads.shape)
-    return picture(figure, f"TV layout {given}: {title}; thread 0 holds {held_by_first(threads)}.")
+    return picture(figure, f"{name or f'TV layout {given}'}: {title}; thread 0 holds {held_by_first(threads)}.")
 
 
 def offsets_of(given: Layout) -> np.ndarray:

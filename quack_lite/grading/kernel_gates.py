@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quack_lite.facts import Facts
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
+SAYS_NOTHING = ("internal DSL problem", "could not build valid IR")
 
 
 def compiles() -> Gate:
@@ -47,7 +48,7 @@ def compiler_message(error: BaseException) -> str:
     """The part of a compiler's error that a learner can use, in one line."""
     text = ANSI.sub("", str(error))
     told = re.findall(r"error(?:\[\w+\])?:\s*(.+?)(?=\n\s*\n|\n\s*(?:-->|\||=|error|note|suggestion)|\Z)", text, re.S)
-    own = [line for line in told if "internal DSL problem" not in line]
+    own = [line for line in told if not any(empty in line for empty in SAYS_NOTHING)]
     message = " ".join((own or [text])[0].split()) or type(error).__name__
     place = re.search(r"^\s*\d+ \| (.*)\n\s*\|\s*\^", text, re.M)
     return f"{message}, at `{place[1].strip()}`" if place else message

@@ -1,0 +1,138 @@
+"""Mistakes that people make in exercise 06, planted in its solution."""
+
+from quack_lite.grading.proofs import WrongAnswer
+
+WRITTEN = "tv_layout.written"
+INVERSE = "tv_layout.inverse"
+MIRROR = "tv_layout.mirror"
+
+WRONG_ANSWERS = (
+    WrongAnswer(
+        WRITTEN,
+        "counted along the rows",
+        (('"a": (((2, 4), 8), ((32, 1), 4))', '"a": (((2, 4), 8), ((8, 16), 1))'),),
+        gate="layouts",
+        sentence="counts along the rows",
+        easy="right if indices went along the rows",
+    ),
+    WrongAnswer(
+        WRITTEN,
+        "the picture instead of the layout",
+        (('"c": (((4, 4), (2, 2)), ((16, 2), (8, 1)))', '"c": (((2, 4), (2, 4)), ((32, 4), (16, 1)))'),),
+        gate="layouts",
+        sentence="so it is the picture",
+        easy="right for the second task",
+    ),
+    WrongAnswer(
+        WRITTEN,
+        "values and threads exchanged",
+        (('"a": (((2, 4), 8), ((32, 1), 4))', '"a": ((8, (2, 4)), (4, (32, 1)))'),),
+        gate="layouts",
+        sentence="count the cells from one to the other",
+        easy="the right elements for thread 0",
+    ),
+    WrongAnswer(
+        WRITTEN,
+        "rows and columns of the values exchanged",
+        (('"c": (((4, 4), (2, 2)), ((16, 2), (8, 1)))', '"c": (((4, 4), (2, 2)), ((16, 2), (1, 8)))'),),
+        gate="layouts",
+        sentence="look at the strides of the values",
+        easy="the right elements for each thread, in another order",
+    ),
+    WrongAnswer(
+        WRITTEN,
+        "the threads' two strides exchanged",
+        (('"d": (((4, 4), (2, 2)), ((8, 1), (4, 32)))', '"d": (((4, 4), (2, 2)), ((1, 8), (4, 32)))'),),
+        gate="layouts",
+        sentence="look at the strides of the threads",
+        easy="right for thread 0",
+    ),
+    WrongAnswer(
+        WRITTEN,
+        "one coordinate for two",
+        (('"a": (((2, 4), 8), ((32, 1), 4))', '"a": ((2, 4, 8), (32, 1, 4))'),),
+        gate="layouts",
+        sentence="the first coordinate counts the threads",
+        easy="the right strides",
+    ),
+    WrongAnswer(
+        INVERSE,
+        "the TV layout once more",
+        (('"a": ((4, (8, 2)), (2, (8, 1)))', '"a": (((2, 4), 8), ((32, 1), 4))'),),
+        gate="layouts",
+        sentence="an element goes in and its holder comes out",
+        easy="right for the first task",
+    ),
+    WrongAnswer(
+        INVERSE,
+        "the thread alone",
+        (('"a": ((4, (8, 2)), (2, (8, 1)))', '"a": ((4, (8, 2)), (2, (0, 1)))'),),
+        gate="layouts",
+        sentence="that is the thread alone",
+        easy="right where a thread has one value",
+    ),
+    WrongAnswer(
+        INVERSE,
+        "the values count fastest",
+        (('"c": (((2, 4), (2, 4)), ((32, 4), (16, 1)))', '"c": (((2, 4), (2, 4)), ((2, 16), (1, 4)))'),),
+        gate="layouts",
+        sentence="that is thread * values + value",
+        easy="each element has a number of its own",
+    ),
+    WrongAnswer(
+        INVERSE,
+        "the second half forgotten",
+        (('"d": ((4, (2, 4, 2)), (4, (16, 1, 32)))', '"d": ((4, (2, 8)), (4, (16, 1)))'),),
+        gate="layouts",
+        sentence="picture d: element (0, 8)",
+        easy="right in the left half",
+    ),
+    WrongAnswer(
+        MIRROR,
+        "stored backwards one by one",
+        (("tYgY.store(rY.load())", "for v in range(8):\n        tYgY[v] = rX[7 - v]"),),
+        gate="shape",
+        sentence="in rising order",
+        easy="right values",
+    ),
+    WrongAnswer(
+        MIRROR,
+        "no promise for the output",
+        (("promised(mX), promised(mY)", "promised(mX), mY"),),
+        gate="shape",
+        sentence="the widest store has 16 bits",
+        easy="right values",
+    ),
+    WrongAnswer(
+        MIRROR,
+        "the tiles not turned",
+        (("(i, blocks - 1 - j)", "(i, j)"),),
+        gate="values",
+        sentence="elements differ",
+        easy="right for one tile in a row",
+    ),
+    WrongAnswer(
+        MIRROR,
+        "the values not turned",
+        (("rY[v] = rX[7 - v]", "rY[v] = rX[v]"),),
+        gate="values",
+        sentence="elements differ",
+        easy="right where eight neighbours are equal",
+    ),
+    WrongAnswer(
+        MIRROR,
+        "all threads of the tile turned",
+        (("thread // 16 * 16 + 15 - thread % 16", "255 - thread"),),
+        gate="values",
+        sentence="elements differ",
+        easy="right where all rows are equal",
+    ),
+    WrongAnswer(
+        MIRROR,
+        "one tile too far",
+        (("(i, blocks - 1 - j)", "(i, blocks - j)"),),
+        gate="values",
+        sentence="never written",
+        easy="compiles, and writes as many bytes",
+    ),
+)
