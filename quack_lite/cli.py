@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="the same as JSON")
 
     start = command("start", _start, "Copy an exercise to work/ and open it in JupyterLab.")
-    start.add_argument("number", metavar="NN", help="the number of the exercise, as 05")
+    start.add_argument("number", metavar="NN", help="the number of the exercise, as 05 or project_a")
     start.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
 
     grade = command("grade", _grade, "Grade the answers in work/.")

@@ -11,16 +11,18 @@ import sys
 import webbrowser
 from pathlib import Path
 
+from quack_lite.grading import names
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def lay_out(root: Path = ROOT) -> list[Path]:
     """Copy each exercise that work/ lacks; returns the new files."""
-    return [target for source in _numbered(root / "exercises") if (target := _copy(source, root / "work"))]
+    return [target for source in names.exercises(root / "exercises") if (target := _copy(source, root / "work"))]
 
 
 def start(number: str, browser: bool = True, root: Path = ROOT) -> int:
-    """Copy exercise `number` (5, 05 or 05_bytes_in_flight) to work/ unless it is there, and open it.
+    """Copy exercise `number` (5, 05, 05_bytes_in_flight or project_a) to work/ unless it is there, and open it.
 
     ValueError for a number without an exercise. Where no JupyterLab serves this folder, this process becomes one.
     """
@@ -39,10 +41,9 @@ def start(number: str, browser: bool = True, root: Path = ROOT) -> int:
 
 def find_exercise(number: str, root: Path = ROOT) -> Path:
     """The exercise with this number, or ValueError with those that exist."""
-    exercises = _numbered(root / "exercises")
-    wanted = number.removesuffix(".ipynb").split("_")[0]
+    exercises = names.exercises(root / "exercises")
     for path in exercises:
-        if wanted.isdecimal() and int(wanted) == _number(path):
+        if names.means(number.removesuffix(".ipynb"), path):
             return path
     there = ", ".join(path.stem for path in exercises) or f"no exercise in {root / 'exercises'}"
     raise ValueError(f"there is no exercise {number!r}. Give the number of one of these: {there}.")
@@ -63,7 +64,7 @@ def trust(root: Path = ROOT) -> None:
 
     notary = NotebookNotary()
     for folder in ("notebooks", "solutions", "exercises"):
-        for path in _numbered(root / folder):
+        for path in names.exercises(root / folder):
             notary.sign(nbformat.read(path, as_version=4))
 
 
@@ -104,10 +105,6 @@ def _copy(source: Path, folder: Path) -> Path | None:
 
 def _numbered(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.ipynb") if re.match(r"\d\d_", path.name))
-
-
-def _number(path: Path) -> int:
-    return int(path.name[:2])
 
 
 def _has_screen() -> bool:

@@ -117,19 +117,22 @@ def compile_options(folder: str) -> str:
     return f"--gpu-arch {architecture()} --keep-ptx --dump-dir {folder} --enable-tvm-ffi remarks{{ptx}}"
 
 
-def build(host, *examples: torch.Tensor, align: int = 16) -> Built:
-    """Compiles a @cute.jit function of (tensors..., stream) for tensors like the examples.
+def build(host, *examples: torch.Tensor | float, align: int = 16) -> Built:
+    """Compiles a @cute.jit function of (tensors..., numbers..., stream) for arguments like the examples.
 
-    Of an example (on any device, meta too) only dtype and number of dimensions count: every size and stride is left
-    open, but the last stride is 1. Every address is promised to be a multiple of `align` bytes.
+    Of a tensor (on any device, meta too) only dtype and number of dimensions count: every size and stride is left
+    open, but the last stride is 1. Every address is promised to be a multiple of `align` bytes. A Python float stands
+    for a float32 number, which each call gives anew.
     Raises TypeError for a host function that is already compiled, or takes another number of arguments.
     """
     check_host(host, len(examples))
     return compile_host(host, [stand_in(example, align) for example in examples])
 
 
-def stand_in(example: torch.Tensor, align: int):
-    """A fake tensor with the example's dtype and rank, and symbolic sizes and strides."""
+def stand_in(example: torch.Tensor | float, align: int):
+    """A fake tensor with the example's dtype and rank, and symbolic sizes and strides; a number for a float."""
+    if isinstance(example, float):
+        return cutlass.Float32(0.0)
     if example.dtype not in DTYPES:
         raise TypeError(f"a tensor of {example.dtype} was given; kernels here take {', '.join(map(str, DTYPES))}")
     shape = tuple(cute.sym_int64() for _ in range(example.ndim))

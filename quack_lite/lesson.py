@@ -35,6 +35,7 @@ __all__ = [
     "build",
     "check",
     "expect_error",
+    "guesses",
     "hint",
     "measure",
     "predict",
@@ -62,8 +63,8 @@ _predictions: list[Prediction] = []
 _units: dict[str, str] = {}  # of all titles that were asked for, with a guess or without
 
 
-def build(host: Callable, *examples: torch.Tensor, align: int = 16) -> Built:
-    """Compiles a @cute.jit host function for tensors like the examples: see quack_lite.launch.build."""
+def build(host: Callable, *examples: torch.Tensor | float, align: int = 16) -> Built:
+    """Compiles a @cute.jit host function for tensors and numbers like the examples: see quack_lite.launch.build."""
     from quack_lite import launch
 
     return launch.build(host, *examples, align=align)
@@ -101,6 +102,20 @@ def reveal(title: str, value: float) -> None:
     said = "no guess recorded" if guess is None else f"your guess was {guess:g}"
     shown = f"{value:.0f}" if value >= 100 else f"{value:.3g}"
     print(f"{title}: {shown} {_units[title]}; {said}")
+
+
+def guesses() -> None:
+    """Draws all guesses of predict that were measured, beside what was measured; says so where there is none."""
+    from IPython.display import display
+
+    from quack_lite import draw
+    from quack_lite.grading.progress import Progress
+
+    given = Progress().read()["guesses"]
+    if any("measured" in entry for entry in given.values()):
+        display(draw.guesses(given))
+    else:
+        print("no guess was recorded and measured: predict takes a number between the title and the unit")
 
 
 def measure(kernels: dict[str, Callable], *args: Any, bytes_moved: int, ceiling: str = "copy") -> dict[str, float]:

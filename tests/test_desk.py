@@ -55,6 +55,14 @@ def test_start_keeps_what_is_there_and_says_so(course, served, capsys):
     assert (course / "work" / "05_two.ipynb").read_text() == "mine"
 
 
+@pytest.mark.parametrize("number", ["project_a", "project_a_own", "own"])
+def test_a_project_has_a_letter(course, number):
+    project = course / "exercises" / "project_a_own.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(), project)
+    assert desk.find_exercise(number, course) == project
+    assert desk.first_lesson(course).name == "03_one.ipynb"
+
+
 @pytest.mark.parametrize("number", ["7", "x", "", "-1"])
 def test_an_unknown_number_names_those_that_exist(course, number):
     with pytest.raises(ValueError, match="Give the number of one of these: 05_two, 12_far"):

@@ -7,10 +7,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from quack_lite.grading import cells, derive, notebook, proofs, tasks
+from quack_lite.grading import cells, derive, names, notebook, proofs, tasks
 
 ROOT = Path(__file__).resolve().parents[1]
-SOLUTIONS = sorted((ROOT / "solutions").glob("[0-9][0-9]_*.ipynb"))
+SOLUTIONS = names.exercises(ROOT / "solutions")
 SLUGS = tasks.slugs()
 KERNEL_LINES_SHARED = 8
 
@@ -20,10 +20,10 @@ def code(path):
 
 
 def test_each_solution_has_its_tasks_and_each_task_its_solution():
-    assert [path.stem[3:] for path in SOLUTIONS] == sorted(SLUGS, key=lambda slug: proofs.solution_path(slug).name)
+    assert [names.slug(path) for path in SOLUTIONS] == sorted(SLUGS, key=lambda slug: proofs.solution_path(slug).name)
     for path in SOLUTIONS:
         checked = [task for cell in code(path) for task in cells.checked_tasks(cell.source)]
-        assert checked == [task.id for task in tasks.of(path.stem[3:])]
+        assert checked == [task.id for task in tasks.of(names.slug(path))]
         assert 2 <= len(checked) <= 4
 
 

@@ -127,17 +127,31 @@ class TestGuards:
 
     def test_a_byte_beside_the_tensor_is_seen(self):
         guard = guards.guarded((7,), self.torch.bfloat16, "cpu")
-        assert guards.touched(guard) == (0, 0)
+        assert guards.touched(guard) == (0, 0, 0)
         guard.buffer[guards.GUARD_BYTES + 14] = 0
-        assert guards.touched(guard) == (0, 1)
+        assert guards.touched(guard) == (0, 1, 0)
         guard.buffer[guards.GUARD_BYTES - 1] = 0
-        assert guards.touched(guard) == (1, 1)
+        assert guards.touched(guard) == (1, 1, 0)
+
+    def test_a_byte_between_rows_is_seen_and_one_inside_is_not(self):
+        tensor = self.torch.empty(60, dtype=self.torch.bfloat16)[3:].as_strided((2, 5), (9, 1), 3)
+        guard = guards.guarded_like(tensor)
+        assert guard.inside.data_ptr() % 16 == 6 and guard.inside.stride() == (9, 1)
+        guard.inside.zero_()
+        assert guards.touched(guard) == (0, 0, 0)
+        guard.inside.as_strided((1,), (1,), guard.inside.storage_offset() + 5).zero_()
+        assert guards.touched(guard) == (0, 0, 2)
 
     def test_differences_are_of_bits_but_nan_is_nan(self):
         one = self.torch.tensor([0.0, 1.0, math.nan, math.inf])
         other = self.torch.tensor([-0.0, 1.0, -math.nan, math.inf])
         assert guards.differences(one, other) == (1, 0)
         assert guards.same_bits(one, one.clone()) and not guards.same_bits(one, other)
+
+    def test_differences_beyond_what_is_allowed(self):
+        one, other = self.torch.tensor([1.0, 2.0, math.nan]), self.torch.tensor([1.5, 2.0, 0.0])
+        assert guards.differences(one, other, self.torch.tensor([0.5, 0.0, 9.0])) == (1, 2)
+        assert guards.differences(one, other, self.torch.tensor([0.4, 0.0, 9.0])) == (2, 0)
 
 
 class TestValues:

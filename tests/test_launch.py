@@ -101,3 +101,37 @@ def test_a_tensor_that_breaks_the_promised_alignment_is_refused(built):
     x = torch.zeros(9, device="cuda", dtype=torch.bfloat16)
     with pytest.raises(ValueError, match="Misaligned"):
         built(x[1:], torch.empty(8, device="cuda", dtype=torch.bfloat16))
+
+
+@pytest.fixture(scope="module")
+def shifting():
+    import torch
+    from cutlass import cute
+
+    from quack_lite import launch
+
+    @cute.kernel
+    def shift_kernel(mX: cute.Tensor, number):
+        thread, _, _ = cute.arch.thread_idx()
+        if thread < mX.shape[0]:
+            mX[thread] = mX[thread] + number
+
+    @cute.jit
+    def shift(mX: cute.Tensor, number, stream):
+        shift_kernel(mX, number).launch(grid=(1, 1, 1), block=(32, 1, 1), stream=stream)
+
+    return launch.build(shift, torch.empty(2, device="meta"), 0.0)
+
+
+def test_a_float_stands_for_a_number_that_comes_with_the_call(shifting):
+    assert ".param .f32 " in shifting.ptx
+
+
+@pytest.mark.hopper
+def test_the_number_is_that_of_each_call(shifting):
+    import torch
+
+    x = torch.zeros(3, device="cuda")
+    shifting(x, 1.5)
+    shifting(x, 2.0)
+    assert x.tolist() == [3.5] * 3

@@ -184,6 +184,21 @@ class TestMeasure:
         assert shown[0].data[:4] == b"\x89PNG" and shown[0].alt == "bars of GB/s with the copy ceiling as a line"
 
 
+class TestGuesses:
+    def test_without_a_measured_one_it_says_so(self, desk, capsys):
+        desk.guess("naive copy", 300, "GB/s")
+        lesson.guesses()
+        assert "no guess was recorded and measured" in capsys.readouterr().out
+
+    def test_measured_ones_are_drawn(self, desk, monkeypatch):
+        shown = []
+        monkeypatch.setattr("IPython.display.display", shown.append)
+        desk.guess("naive copy", 300, "GB/s")
+        desk.measured("naive copy", 1700)
+        lesson.guesses()
+        assert "guessed 300, measured 1700 GB/s" in shown[0].alt
+
+
 class TestShowDiff:
     def test_shows_all_lines_and_what_went_before_what_came(self):
         diff = lesson.show_diff("a\nb\nc\nd", "a\nX\nY\nd")

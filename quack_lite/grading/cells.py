@@ -8,7 +8,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 TOOLS = frozenset(
-    {"apart", "build", "check", "expect_error", "hint", "measure", "predict", "release", "reveal", "show", "show_diff"}
+    {
+        "apart",
+        "build",
+        "check",
+        "expect_error",
+        "guesses",
+        "hint",
+        "measure",
+        "predict",
+        "release",
+        "reveal",
+        "show",
+        "show_diff",
+    }
 )
 
 

@@ -10,6 +10,8 @@ import re
 import sys
 from pathlib import Path
 
+from quack_lite.grading import names
+
 ROOT = Path(__file__).resolve().parents[2]
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
 REGION = re.compile(r"^( *)### BEGIN SOLUTION\n(.*?)^ *### END SOLUTION[ ]*$", re.M | re.S)
@@ -45,7 +47,7 @@ def exercise_text(solution: Path) -> str:
 def derive(root: Path = ROOT, check: bool = False) -> list[Path]:
     """Writes the exercises that differ from what their solutions give (not with `check`) and returns them."""
     differing = []
-    for solution in sorted((root / "solutions").glob("[0-9][0-9]_*.ipynb")):
+    for solution in names.exercises(root / "solutions"):
         exercise, text = root / "exercises" / solution.name, exercise_text(solution)
         if exercise.exists() and exercise.read_text(encoding="utf-8") == text:
             continue

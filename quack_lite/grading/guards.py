@@ -16,35 +16,63 @@ POISON = {2: 0x7FA5, 4: 0x7FA5A5A5}
 
 @dataclass(frozen=True)
 class Guarded:
-    """A tensor (`inside`) in the middle of a longer buffer of bytes, filled with `pattern` before."""
+    """A tensor (`inside`) from byte `first` of a longer buffer of bytes on, filled with `pattern` before."""
 
     buffer: torch.Tensor
     inside: torch.Tensor
     pattern: int
+    first: int
 
 
-def guarded(shape: tuple[int, ...], dtype: torch.dtype, device: str | torch.device, pattern: int = PATTERN) -> Guarded:
-    """A poisoned tensor of this shape with GUARD_BYTES of pattern on either side."""
+def guarded(
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    device: str | torch.device,
+    pattern: int = PATTERN,
+    strides: tuple[int, ...] | None = None,
+    start: int = 0,
+) -> Guarded:
+    """A poisoned tensor of this shape with GUARD_BYTES of pattern on either side, and between its rows.
+
+    strides: in elements; contiguous without them.  start: elements from a 16-byte boundary to the first.
+    """
     import torch
 
-    size = torch.Size(shape).numel() * dtype.itemsize
-    padded = -(-size // 16) * 16
+    strides = torch.empty(shape, device="meta").stride() if strides is None else strides
+    padded = -(-(start + _span(shape, strides)) * dtype.itemsize // 16) * 16
     buffer = torch.full((GUARD_BYTES + padded + GUARD_BYTES,), pattern, dtype=torch.uint8, device=device)
-    inside = buffer[GUARD_BYTES : GUARD_BYTES + size].view(dtype).view(shape)
+    first = GUARD_BYTES // dtype.itemsize + start
+    inside = buffer.view(dtype).as_strided(shape, strides, first)
     poison(inside)
-    return Guarded(buffer, inside, pattern)
+    return Guarded(buffer, inside, pattern, first * dtype.itemsize)
+
+
+def guarded_like(tensor: torch.Tensor, pattern: int = PATTERN) -> Guarded:
+    """A poisoned tensor with the strides of `tensor`, starting at the same element of a 16-byte vector."""
+    start = tensor.storage_offset() % (16 // tensor.element_size())
+    return guarded(tuple(tensor.shape), tensor.dtype, tensor.device, pattern, tensor.stride(), start)
 
 
 def poison(tensor: torch.Tensor) -> None:
-    """Fills a contiguous float tensor of 2 or 4 bytes an element with the poison NaN, in place."""
+    """Fills a float tensor of 2 or 4 bytes an element with the poison NaN, in place."""
     _bits(tensor).fill_(POISON[tensor.element_size()])
 
 
-def touched(guard: Guarded) -> tuple[int, int]:
-    """How many bytes were changed in front of the tensor and behind it."""
-    end = GUARD_BYTES + guard.inside.numel() * guard.inside.element_size()
+def touched(guard: Guarded) -> tuple[int, int, int]:
+    """How many bytes were changed in front of the tensor, behind it, and between its rows."""
+    size, shape, strides = guard.inside.element_size(), guard.inside.shape, guard.inside.stride()
     changed = guard.buffer != guard.pattern
-    return int(changed[:GUARD_BYTES].sum()), int(changed[end:].sum())
+    own = (*shape, size), (*(stride * size for stride in strides), 1)
+    changed.as_strided(*own, guard.first).fill_(False)
+    end = guard.first + _span(shape, strides) * size
+    return tuple(int(part.sum()) for part in (changed[: guard.first], changed[end:], changed[guard.first : end]))
+
+
+def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
+    """Elements from the first to the last, both counted."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
 def holes(tensor: torch.Tensor) -> tuple[int, int]:
@@ -52,10 +80,15 @@ def holes(tensor: torch.Tensor) -> tuple[int, int]:
     return _count_and_first(_bits(tensor) == POISON[tensor.element_size()])
 
 
-def differences(tensor: torch.Tensor, reference: torch.Tensor) -> tuple[int, int]:
-    """How many elements differ in a bit, and the flat index of the first; two NaN are equal whatever their bits."""
-    both_nan = tensor.isnan() & reference.isnan()
-    return _count_and_first((_bits(tensor) != _bits(reference)) & ~both_nan)
+def differences(tensor: torch.Tensor, reference: torch.Tensor, allowed: torch.Tensor | None = None) -> tuple[int, int]:
+    """How many elements differ in a bit, and the flat index of the first; two NaN are equal whatever their bits.
+
+    allowed: how far an element may lie from its reference; None: in no bit.
+    """
+    same = tensor.isnan() & reference.isnan() | (_bits(tensor) == _bits(reference))
+    if allowed is not None:
+        same |= (tensor.double() - reference.double()).abs() <= allowed
+    return _count_and_first(~same)
 
 
 def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:

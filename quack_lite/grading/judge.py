@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def judge(task: Task, answer: Any, here: Mapping[str, bool], source: str = "") -> Verdict:
     """The verdict on `answer`. `here` says which places this machine has; `source` names the file of the answer."""
-    submission = Submission(answer, task.examples, task.trials)
+    submission = Submission(answer, task.examples, task.trials, task.align)
     seen: list[tuple[str, str]] = []
     for gate in task.gates:
         if not here[gate.place]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quack_lite import machine
-from quack_lite.grading import notebook, spawn, tasks
+from quack_lite.grading import names, notebook, spawn, tasks
 from quack_lite.grading.derive import stub
 from quack_lite.grading.feedback import Verdict
 from quack_lite.grading.task import Task
@@ -54,7 +54,9 @@ class Proof:
 
 def prove(target: str | None = None) -> int:
     """Prints a table of all candidates and the two closing lines; returns 0 if every proof holds, otherwise 1."""
-    slugs = [slug for slug in tasks.slugs() if target is None or target.partition(".")[0] in (slug, _number(slug))]
+    slugs = [
+        slug for slug in tasks.slugs() if target is None or names.means(target.partition(".")[0], solution_path(slug))
+    ]
     proofs = [proof for slug in slugs for proof in prove_exercise(slug)]
     _show(proofs)
     for line in closing_lines(proofs, machine.places()):
@@ -116,8 +118,8 @@ def wrong_answers(slug: str) -> tuple[WrongAnswer, ...]:
 
 
 def solution_path(slug: str) -> Path:
-    """solutions/NN_SLUG.ipynb."""
-    [path] = (ROOT / "solutions").glob(f"[0-9][0-9]_{slug}.ipynb")
+    """solutions/NN_SLUG.ipynb, or project_X_SLUG.ipynb."""
+    [path] = (path for path in names.exercises(ROOT / "solutions") if names.slug(path) == slug)
     return path
 
 
@@ -125,10 +127,6 @@ def lines_off(right: str, wrong: str) -> int:
     """How many lines of `right` are missing, or changed, or how many are new in `wrong`: the larger number."""
     marks = Counter(line[0] for line in difflib.ndiff(right.splitlines(), wrong.splitlines()))
     return max(marks["-"], marks["+"])
-
-
-def _number(slug: str) -> str:
-    return solution_path(slug).name[:2]
 
 
 def _show(proofs: list[Proof]) -> None:

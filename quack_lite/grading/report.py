@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quack_lite.grading import notebook, spawn, tasks
+from quack_lite.grading import names, notebook, spawn, tasks
 from quack_lite.grading.feedback import Verdict
 from quack_lite.grading.progress import Progress
 
@@ -53,11 +53,11 @@ def _notebooks(target: str | None) -> list[Path]:
         if not Path(target).exists():
             raise ValueError(f"there is no file {target}")
         return [Path(target)]
-    every = sorted((ROOT / "work").glob("[0-9][0-9]_*.ipynb"))
+    every = names.exercises(ROOT / "work")
     if target is None:
         return every
     wanted = target.partition(".")[0]
-    found = [path for path in every if wanted in (path.stem[:2], path.stem[:2].lstrip("0"), path.stem[3:], path.stem)]
+    found = [path for path in every if names.means(wanted, path)]
     if not found:
         there = ", ".join(path.stem for path in every) or "nothing yet"
         raise ValueError(f"work/ has no exercise {target!r} (it has {there}): quack-lite start NN copies one there")

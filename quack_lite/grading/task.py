@@ -16,17 +16,24 @@ PLACE_NAMES = {"model": "the Model", "compiler": "the Compiler", "gpu": "a GPU",
 class Submission:
     """An answer on its way through the gates. A kernel is compiled once, a program run once, for all of them."""
 
-    def __init__(self, answer: Any, examples: Callable[[], tuple] | None = None, trials: Trials | None = None):
+    def __init__(
+        self,
+        answer: Any,
+        examples: Callable[[], tuple] | None = None,
+        trials: Trials | None = None,
+        align: int = 16,
+    ):
         self.answer = answer
         self.examples = examples
         self.trials = trials
+        self.align = align
 
     @cached_property
     def built(self):
         """The compiled host function (launch.Built)."""
         from quack_lite import launch
 
-        return launch.build(self.answer, *self.examples())
+        return launch.build(self.answer, *self.examples(), align=self.align)
 
     @cached_property
     def runs(self) -> list[Trial]:
@@ -51,7 +58,8 @@ class Gate:
 class Task:
     """A task of kind N (numbers or layouts), P (a program on the Model) or K (a kernel).
 
-    examples: for a kernel, makes one tensor an argument of the host function; only rank and dtype matter.
+    examples: for a kernel, makes one tensor or number an argument of the host function; only rank and dtype matter.
+    align: of which power of two each tensor's address is known to be a multiple, in bytes.
     trials: for a program, the launches that it is tried on.
     """
 
@@ -61,6 +69,7 @@ class Task:
     hints: tuple[str, str, str]
     examples: Callable[[], tuple] | None = None
     trials: Trials | None = None
+    align: int = 16
 
     @property
     def slug(self) -> str:
