@@ -35,13 +35,38 @@ def _start(arguments):
 def _grade(arguments):
     from quack_lite.grading import report
 
-    return report.grade(arguments.target, proofs=arguments.proofs, parked=arguments.parked)
+    options = {"proofs": arguments.proofs, "parked": arguments.parked, "json": arguments.json, "junit": arguments.junit}
+    return report.grade(arguments.targets, **options)
+
+
+def _progress(arguments):
+    from quack_lite.grading import standing
+
+    return standing.show()
 
 
 def _hint(arguments):
-    from quack_lite.grading import report
+    from quack_lite.grading import hints
 
-    return report.hint(arguments.task)
+    return hints.hint(arguments.task)
+
+
+def _reset(arguments):
+    from quack_lite import desk
+
+    return desk.reset(arguments.number)
+
+
+def _export(arguments):
+    from quack_lite import transfer
+
+    return transfer.pack(arguments.file)
+
+
+def _import(arguments):
+    from quack_lite import transfer
+
+    return transfer.unpack(arguments.file)
 
 
 def _bench(arguments):
@@ -79,14 +104,27 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
 
     grade = command("grade", _grade, "Grade the answers in work/.")
-    grade.add_argument(
-        "target", nargs="?", metavar="WHAT", help="an exercise (05), a task (tails.a) or a notebook; all without it"
-    )
-    grade.add_argument("--proofs", action="store_true", help="grade solutions, stubs and planted wrong answers instead")
-    grade.add_argument("--parked", action="store_true", help="only kernel tasks that wait for a GPU")
+    about = "exercises (05), tasks (tails.a) or notebooks; all of work/ without"
+    grade.add_argument("targets", nargs="*", metavar="NN", help=about)
+    mode = grade.add_mutually_exclusive_group()
+    mode.add_argument("--proofs", action="store_true", help="grade solutions, stubs and planted wrong answers instead")
+    mode.add_argument("--parked", action="store_true", help="only kernel tasks that wait for a GPU")
+    grade.add_argument("--json", action="store_true", help="print the results as JSON")
+    grade.add_argument("--junit", metavar="FILE", help="write the results to FILE as JUnit's XML")
 
-    hint = command("hint", _hint, "Show the next hint of a task.")
+    command("progress", _progress, "Show lessons, tasks and points, and what to do next.")
+
+    hint = command("hint", _hint, "Show the next hint of a task, and after the last the solution.")
     hint.add_argument("task", metavar="TASK", help="the task's id, as tails.a")
+
+    reset = command("reset", _reset, "Put an exercise back as it came; yours is kept in work/aside/ with the date.")
+    reset.add_argument("number", metavar="NN", help="the number of the exercise, as 05 or project_a")
+
+    export = command("export", _export, "Write work/ and your progress to a file for the next machine.")
+    export.add_argument("file", metavar="FILE", nargs="?", help="quack-lite-DATE.zip in the course's folder without it")
+
+    bring = command("import", _import, "Take work/ and your progress from a file that export wrote.")
+    bring.add_argument("file", metavar="FILE", help="nothing here is lost: what it replaces is kept in work/aside/")
 
     bench = command("bench", _bench, "Measure operators against the ceilings and their peers, and write records.")
     what = bench.add_mutually_exclusive_group(required=True)

@@ -1,17 +1,19 @@
 """A learner's desk: exercises copied to work/, and JupyterLab opened on the right notebook.
 
 `make lab` runs this module (python -m quack_lite.desk, further arguments go to JupyterLab); `quack-lite start NN` calls
-start(). A file in work/ belongs to the learner and is never overwritten.
+start(), `quack-lite reset NN` reset(). A file in work/ belongs to the learner: it is never overwritten, and only reset
+puts another in its place, after keeping it aside.
 """
 
 import os
 import re
-import shutil
 import sys
 import webbrowser
 from pathlib import Path
 
+from quack_lite import keeping
 from quack_lite.grading import names
+from quack_lite.grading.progress import Progress
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,6 +38,26 @@ def start(number: str, browser: bool = True, root: Path = ROOT) -> int:
     print(f"JupyterLab is running: {address}")
     if browser and _has_screen():
         webbrowser.open(address)
+    return 0
+
+
+def reset(number: str, root: Path = ROOT) -> int:
+    """Put exercise `number` into work/ as the course has it now; what is there is copied to work/aside/ before.
+
+    Its tasks are open again, except those that have passed. ValueError for a number without an exercise.
+    """
+    source, work = find_exercise(number, root), root / "work"
+    target, new = work / source.name, source.read_bytes()
+    with keeping.alone(work):
+        old = target.read_bytes() if target.exists() else new
+        kept = keeping.keep_aside(target, work) if old != new else None
+        keeping.write(target, new)
+    Progress(work / "progress.json").reopen(names.slug(source))
+    if kept is None:
+        print(f"work/{source.name} is as the course has it; there was nothing of yours to keep.")
+        return 0
+    print(f"work/{source.name} is as the course has it. Yours is now {kept.relative_to(root).as_posix()}.")
+    print("If it is open in JupyterLab: File, Reload Notebook from Disk, before you write or save.")
     return 0
 
 
@@ -96,10 +118,10 @@ def _running_lab(page: str, root: Path) -> str | None:
 
 def _copy(source: Path, folder: Path) -> Path | None:
     target = folder / source.name
-    if target.exists():
-        return None
-    folder.mkdir(exist_ok=True)
-    shutil.copyfile(source, target)
+    with keeping.alone(folder):
+        if target.exists():
+            return None
+        keeping.write(target, source.read_bytes())
     return target
 
 

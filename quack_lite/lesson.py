@@ -39,6 +39,7 @@ __all__ = [
     "hint",
     "measure",
     "predict",
+    "progress",
     "release",
     "reveal",
     "show",
@@ -273,12 +274,14 @@ def check(task_id: str, answer: Any) -> None:
     from quack_lite.grading.progress import Progress
 
     [verdict] = spawn.grade([spawn.Answer(task_id, answer_text(task_id, answer))])
-    if Path.cwd() == ROOT / "work":
-        Progress().record(verdict)
     for line in verdict.lines():
         print(line)
     if verdict.picture:
         _show_png(**verdict.picture)
+    if Path.cwd() == ROOT / "work":
+        Progress().record(verdict)
+        if verdict.status == "passed":
+            print(f'hint("{task_id}") now shows the course\'s solution')
     if verdict.status == "failed":
         raise GradeFailed(verdict.sentence, f"{task_id}, {verdict.gate}")
 
@@ -290,10 +293,17 @@ def _show_png(png: str, alt: str) -> None:
 
 
 def hint(task_id: str) -> None:
-    """Shows the next of the task's three hints."""
-    from quack_lite.grading import report
+    """Shows the next of the task's three hints; after them, or once the task has passed, the course's solution."""
+    from quack_lite.grading import hints
 
-    report.hint(task_id)
+    hints.hint(task_id)
+
+
+def progress() -> None:
+    """Shows which lessons and tasks have passed, are parked or open, the points, and what to do next."""
+    from quack_lite.grading import standing
+
+    standing.show()
 
 
 def release() -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from quack_lite import cli
 
+GRADE = {"proofs": False, "parked": False, "json": False, "junit": None}
+
 
 @pytest.fixture
 def calls(monkeypatch):
@@ -38,11 +40,18 @@ def calls(monkeypatch):
         ("doctor --json", "doctor", "run", ((), {"json": True})),
         ("start 05", "desk", "start", (("05",), {"browser": True})),
         ("start 5 --no-browser", "desk", "start", (("5",), {"browser": False})),
-        ("grade", "grading.report", "grade", ((None,), {"proofs": False, "parked": False})),
-        ("grade 05", "grading.report", "grade", (("05",), {"proofs": False, "parked": False})),
-        ("grade --proofs", "grading.report", "grade", ((None,), {"proofs": True, "parked": False})),
-        ("grade --parked", "grading.report", "grade", ((None,), {"proofs": False, "parked": True})),
-        ("hint tails.a", "grading.report", "hint", (("tails.a",), {})),
+        ("grade", "grading.report", "grade", (([],), GRADE)),
+        ("grade 05 07", "grading.report", "grade", ((["05", "07"],), GRADE)),
+        ("grade --proofs", "grading.report", "grade", (([],), GRADE | {"proofs": True})),
+        ("grade --parked", "grading.report", "grade", (([],), GRADE | {"parked": True})),
+        ("grade 05 --json", "grading.report", "grade", ((["05"],), GRADE | {"json": True})),
+        ("grade --junit a.xml", "grading.report", "grade", (([],), GRADE | {"junit": "a.xml"})),
+        ("progress", "grading.standing", "show", ((), {})),
+        ("hint tails.a", "grading.hints", "hint", (("tails.a",), {})),
+        ("reset 05", "desk", "reset", (("05",), {})),
+        ("export", "transfer", "pack", ((None,), {})),
+        ("export mine.zip", "transfer", "pack", (("mine.zip",), {})),
+        ("import mine.zip", "transfer", "unpack", (("mine.zip",), {})),
         ("bench softmax", "bench.command", "run", (("softmax", "bf16"), {"backward": False})),
         ("bench softmax --dtype fp32", "bench.command", "run", (("softmax", "fp32"), {"backward": False})),
         ("bench softmax --backward", "bench.command", "run", (("softmax", "bf16"), {"backward": True})),
@@ -75,7 +84,21 @@ def test_an_error_is_one_line(monkeypatch, capsys, error, says):
     assert says in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("typed", ["", "fly", "start", "bench", "bench softmax --all", "hint", "start 05 06"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "",
+        "fly",
+        "start",
+        "bench",
+        "bench softmax --all",
+        "hint",
+        "start 05 06",
+        "reset",
+        "import",
+        "grade --proofs --parked",
+    ],
+)
 def test_a_wrong_command_line_is_explained(capsys, typed):
     with pytest.raises(SystemExit) as ended:
         cli.main(typed.split())

@@ -1,11 +1,17 @@
 """desk: a learner's file is never overwritten, and the right page is opened."""
 
+import shutil
+import subprocess
 import sys
+from datetime import date
+from pathlib import Path
 
 import nbformat
 import pytest
 
 from quack_lite import desk
+from quack_lite.grading.feedback import Verdict
+from quack_lite.grading.progress import Progress
 
 
 @pytest.fixture
@@ -61,6 +67,75 @@ def test_a_project_has_a_letter(course, number):
     nbformat.write(nbformat.v4.new_notebook(), project)
     assert desk.find_exercise(number, course) == project
     assert desk.first_lesson(course).name == "03_one.ipynb"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_an_update_of_the_course_meets_nothing_of_the_learners(course, tmp_path_factory):
+    def git(folder, *words):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        return subprocess.run(["git", "-C", folder, *identity, *words], check=True, capture_output=True).stdout
+
+    clone = tmp_path_factory.mktemp("clone")
+    shutil.copy(Path(desk.__file__).parents[1] / ".gitignore", course)
+    git(course, "init")
+    git(course, "add", ".")
+    git(course, "commit", "-m", "one")
+    git(clone, "clone", course, ".")
+    desk.lay_out(clone)
+    (clone / "work" / "05_two.ipynb").write_text("mine")
+    Progress(clone / "work" / "progress.json").record(Verdict("two.a", "passed"))
+    (course / "exercises" / "05_two.ipynb").write_text("changed")
+    git(course, "commit", "-a", "-m", "two")
+    git(clone, "pull")
+    desk.lay_out(clone)
+    assert (clone / "exercises" / "05_two.ipynb").read_text() == "changed"
+    assert (clone / "work" / "05_two.ipynb").read_text() == "mine"
+    assert Progress(clone / "work" / "progress.json").passed("two.a")
+    assert git(clone, "status", "--porcelain") == b""
+
+
+class TestReset:
+    def test_what_was_there_is_kept_with_the_date(self, course, capsys):
+        desk.lay_out(course)
+        (course / "work" / "05_two.ipynb").write_text("mine")
+        assert desk.reset("5", course) == 0
+        kept = course / "work" / "aside" / f"05_two.{date.today().isoformat()}.ipynb"
+        assert kept.read_text() == "mine"
+        assert (course / "work" / "05_two.ipynb").read_bytes() == (course / "exercises" / "05_two.ipynb").read_bytes()
+        assert f"Yours is now work/aside/{kept.name}." in (out := capsys.readouterr().out) and "Reload Notebook" in out
+
+    def test_it_brings_what_an_update_changed(self, course):
+        desk.lay_out(course)
+        old = (course / "work" / "05_two.ipynb").read_bytes()
+        (course / "exercises" / "05_two.ipynb").write_text("changed")
+        desk.reset("05", course)
+        assert (course / "work" / "05_two.ipynb").read_text() == "changed"
+        assert [path.read_bytes() for path in (course / "work" / "aside").iterdir()] == [old]
+
+    @pytest.mark.parametrize("laid_out", [True, False])
+    def test_where_there_is_nothing_to_keep(self, course, capsys, laid_out):
+        if laid_out:
+            desk.lay_out(course)
+        desk.reset("05", course)
+        assert (course / "work" / "05_two.ipynb").exists() and not (course / "work" / "aside").exists()
+        assert "nothing of yours to keep" in capsys.readouterr().out
+
+    def test_its_tasks_are_open_again(self, course):
+        progress = Progress(course / "work" / "progress.json")
+        (course / "work").mkdir()
+        for task, status in [("two.a", "passed"), ("two.b", "parked"), ("far.a", "parked")]:
+            progress.record(Verdict(task, status))
+        desk.reset("05", course)
+        assert progress.passed("two.a") and progress.parked() == ["far.a"]
+
+    def test_what_is_kept_is_not_graded(self, course, monkeypatch):
+        from quack_lite.grading import report
+
+        desk.lay_out(course)
+        (course / "work" / "05_two.ipynb").write_text("mine")
+        desk.reset("05", course)
+        monkeypatch.setattr(report, "ROOT", course)
+        assert [path.name for path in report._notebooks("5")] == ["05_two.ipynb"]
 
 
 @pytest.mark.parametrize("number", ["7", "x", "", "-1"])

@@ -1,14 +1,27 @@
-"""Cells, guards, gates, the grader's process, progress and the report."""
+"""Cells, guards, gates, the grader's process, the report and the results."""
 
 import functools
 import json
 import math
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
-from quack_lite.grading import cells, derive, grader, guards, kernel_gates, proofs, report, spawn, speed_gate, tasks
+from quack_lite.grading import (
+    cells,
+    derive,
+    grader,
+    guards,
+    kernel_gates,
+    proofs,
+    report,
+    results,
+    spawn,
+    speed_gate,
+    tasks,
+)
 from quack_lite.grading.feedback import GradeFailed, Verdict
 from quack_lite.grading.judge import judge
 from quack_lite.grading.progress import Progress
@@ -320,34 +333,6 @@ class TestSpawn:
         assert (verdict.status, verdict.gate) == ("parked", "compiles")
 
 
-class TestProgress:
-    def test_passed_stays_passed(self, tmp_path):
-        progress = Progress(tmp_path / "progress.json")
-        progress.record(Verdict("a.b", "parked", "values"))
-        assert progress.parked() == ["a.b"]
-        progress.record(Verdict("a.b", "passed"))
-        progress.record(Verdict("a.b", "failed", "values"))
-        assert progress.read()["tasks"]["a.b"]["status"] == "passed" and progress.parked() == []
-
-    def test_hints_come_one_at_a_time_and_end(self, tmp_path):
-        progress = Progress(tmp_path / "progress.json")
-        assert [progress.next_hint("a.b", 3) for _ in range(5)] == [1, 2, 3, 3, 3]
-
-    def test_a_damaged_file_is_set_aside(self, tmp_path):
-        progress = Progress(tmp_path / "progress.json")
-        progress.path.write_text("{half")
-        progress.record(Verdict("a.b", "passed"))
-        assert (tmp_path / "progress.damaged.json").read_text() == "{half"
-        assert json.loads(progress.path.read_text())["tasks"]["a.b"]["status"] == "passed"
-
-    def test_a_guess_meets_its_measurement(self, tmp_path):
-        progress = Progress(tmp_path / "progress.json")
-        progress.measured("copy", 5.0)
-        progress.guess("copy", 4.0, "GB/s")
-        progress.measured("copy", 5.0)
-        assert progress.read()["guesses"] == {"copy": {"guess": 4.0, "unit": "GB/s", "measured": 5.0}}
-
-
 class TestReport:
     @pytest.fixture
     def desk(self, tmp_path, monkeypatch):
@@ -367,11 +352,12 @@ class TestReport:
         assert "quack-lite start NN" in capsys.readouterr().out
         assert report.grade(parked=True) == 0
 
-    @pytest.mark.parametrize("target", [None, "05", "bytes_in_flight", NEEDED])
-    def test_finds_the_answer_and_keeps_the_verdict(self, desk, target, capsys):
-        answer = "check('bytes_in_flight.needed', (bytes_needed, loads_needed, naive_is_enough))"
-        self.write(desk / "05_bytes_in_flight.ipynb", RIGHT, answer)
-        assert report.grade(target) == 0
+    ANSWER = "check('bytes_in_flight.needed', (bytes_needed, loads_needed, naive_is_enough))"
+
+    @pytest.mark.parametrize("targets", [[], ["05"], ["5"], ["bytes_in_flight"], [NEEDED], ["05", NEEDED]])
+    def test_finds_the_answer_and_keeps_the_verdict(self, desk, targets, capsys):
+        self.write(desk / "05_bytes_in_flight.ipynb", RIGHT, self.ANSWER)
+        assert report.grade(targets) == 0
         assert "passed" in capsys.readouterr().out
         assert Progress(desk / "progress.json").read()["tasks"][NEEDED]["status"] == "passed"
 
@@ -380,18 +366,85 @@ class TestReport:
         assert report.grade() == 1
         assert "three functions" in " ".join(capsys.readouterr().out.split())
 
-    def test_hints(self, desk, capsys):
-        assert report.hint(NEEDED) == 0 and report.hint(NEEDED) == 0
-        assert "hint 1 of 3" in (out := capsys.readouterr().out) and "hint 2 of 3" in out
-        with pytest.raises(ValueError, match="bytes_in_flight has"):
-            report.hint("bytes_in_flight.nothing")
+    def test_a_notebook_elsewhere_is_graded_and_counts_for_nobody(self, desk, capsys):
+        self.write(desk.parent / "05_theirs.ipynb", RIGHT, self.ANSWER)
+        assert report.grade([str(desk.parent / "05_theirs.ipynb")]) == 0
+        assert Progress(desk / "progress.json").read()["tasks"] == {}
+
+    def test_only_what_is_parked(self, desk, capsys):
+        self.write(desk / "05_bytes_in_flight.ipynb", RIGHT, self.ANSWER, "check('bytes_in_flight.mean', None)")
+        Progress(desk / "progress.json").record(Verdict(NEEDED, "parked", "numbers"))
+        assert report.grade(parked=True) == 0
+        tasks_now = Progress(desk / "progress.json").read()["tasks"]
+        assert {task: entry["status"] for task, entry in tasks_now.items()} == {NEEDED: "passed"}
+
+    def test_of_a_task_that_is_checked_twice_the_last_counts(self, desk, capsys):
+        self.write(desk / "05_bytes_in_flight.ipynb", f"check('{NEEDED}', 3)", RIGHT, self.ANSWER)
+        assert report.grade(json=True) == 0
+        assert len(json.loads(capsys.readouterr().out)["answers"]) == 1
+
+    def test_json_is_all_that_is_printed(self, desk, capsys):
+        self.write(desk / "05_bytes_in_flight.ipynb", RIGHT, self.ANSWER, "check('bytes_in_flight.mean', 3)")
+        (desk / "06_torn.ipynb").write_text("{half")
+        assert report.grade(json=True) == 1
+        told = capsys.readouterr()
+        found = json.loads(told.out)
+        assert [(one["notebook"], one["status"]) for one in found["answers"]] == [
+            ("work/05_bytes_in_flight.ipynb", "passed"),
+            ("work/05_bytes_in_flight.ipynb", "failed"),
+        ]
+        assert found["answers"][0]["seen"][0][0] == "numbers" and found["answers"][1]["sentence"]
+        assert (found["passed"], found["parked"], found["failed"]) == (1, 0, 1)
+        assert found["unread"][0]["notebook"] == "work/06_torn.ipynb"
+        assert "06_torn.ipynb is no notebook that can be read" in told.err and "reset" in told.err
+
+    def test_a_torn_notebook_stops_no_other(self, desk, capsys):
+        self.write(desk / "05_bytes_in_flight.ipynb", RIGHT, self.ANSWER)
+        for number, text in enumerate(["", "{}", "[1]", '{"cells": [{}], "nbformat": 4}'], start=11):
+            (desk / f"{number}_torn.ipynb").write_text(text)
+        assert report.grade() == 1
+        assert Progress(desk / "progress.json").passed(NEEDED)
+        assert capsys.readouterr().err.count("restores an exercise") == 4
+
+    def test_proofs_come_as_a_table(self):
+        with pytest.raises(ValueError, match="leave --json and --junit out"):
+            report.grade(proofs=True, json=True)
 
     def test_a_target_that_there_is_not(self, desk):
         self.write(desk / "05_bytes_in_flight.ipynb", "1")
         with pytest.raises(ValueError, match="'softmax' .it has 05_bytes_in_flight"):
-            report.grade("softmax")
+            report.grade(["05", "softmax"])
         with pytest.raises(ValueError, match=r"no file nowhere.ipynb"):
-            report.grade("nowhere.ipynb")
+            report.grade(["nowhere.ipynb"])
+        with pytest.raises(ValueError, match="bytes_in_flight has"):
+            report.grade(["bytes_in_flight.nothing"])
+
+
+class TestResults:
+    FOUND = results.Results(
+        [
+            ("work/05_a.ipynb", Verdict("a.one", "passed", seen=(("values", "n = 1, 2"),))),
+            ("work/05_a.ipynb", Verdict("a.two", "failed", "values", 'it said "\x1b[1m<no>\x00"')),
+            ("work/05_a.ipynb", Verdict("a.three", "parked", "speed", "it waits for a GPU")),
+        ],
+        {"work/06_b.ipynb": "it is torn"},
+    )
+
+    def test_junit(self, tmp_path):
+        results.write_junit(self.FOUND, tmp_path / "out.xml")
+        suite = ElementTree.parse(tmp_path / "out.xml").getroot()
+        assert [suite.get(name) for name in ("tests", "failures", "skipped", "errors")] == ["4", "1", "1", "1"]
+        assert [(case.get("classname"), case.get("name"), case[0].tag) for case in suite] == [
+            ("work/05_a.ipynb", "a.one", "system-out"),
+            ("work/05_a.ipynb", "a.two", "failure"),
+            ("work/05_a.ipynb", "a.three", "skipped"),
+            ("work/06_b.ipynb", "read", "error"),
+        ]
+        assert suite[1][0].get("message") == 'it said "?[1m<no>?"' and suite[1][0].get("type") == "values"
+
+    def test_a_file_that_cannot_be_written(self, tmp_path):
+        with pytest.raises(ValueError, match=r"nowhere/out.xml cannot be written .* folder that is there"):
+            results.write_junit(self.FOUND, tmp_path / "nowhere" / "out.xml")
 
 
 class TestProofs:

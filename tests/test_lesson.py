@@ -1,5 +1,6 @@
 """What a lesson imports, in a shell like a notebook's and in a real one."""
 
+import contextlib
 import gc
 import re
 import subprocess
@@ -12,7 +13,8 @@ import nbformat
 import pytest
 
 from quack_lite import draw, lesson, machine
-from quack_lite.grading import progress
+from quack_lite.grading import history, progress, spawn, standing
+from quack_lite.grading.feedback import GradeFailed, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = [path for name in ("notebooks", "solutions", "exercises") for path in sorted((ROOT / name).glob("*.ipynb"))]
@@ -199,6 +201,52 @@ class TestGuesses:
         assert "guessed 300, measured 1700 GB/s" in shown[0].alt
 
 
+class TestCheck:
+    TASK = "bytes_in_flight.needed"
+
+    @pytest.fixture
+    def check(self, tmp_path, monkeypatch):
+        """check() in a notebook of work/ or of another folder, where the grader comes to the verdict given."""
+        monkeypatch.setattr(lesson, "ROOT", tmp_path)
+        monkeypatch.setattr(progress, "ROOT", tmp_path)
+        monkeypatch.setattr(history, "answer_text", lambda task_id, answer: "answer = 1")
+
+        def check(status, folder):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            monkeypatch.chdir(tmp_path / folder)
+            monkeypatch.setattr(spawn, "grade", lambda answers: [Verdict(self.TASK, status, "numbers", "look there")])
+            lesson.check(self.TASK, 1)
+
+        return check
+
+    def test_what_passes_in_work_is_kept_and_the_solution_offered(self, check, capsys):
+        check("passed", "work")
+        assert progress.Progress().passed(self.TASK)
+        assert capsys.readouterr().out.endswith(
+            'passed\nhint("bytes_in_flight.needed") now shows the course\'s solution\n'
+        )
+
+    @pytest.mark.parametrize("status", ["parked", "failed"])
+    def test_what_does_not_pass_is_kept_and_nothing_offered(self, check, capsys, status):
+        with pytest.raises(GradeFailed) if status == "failed" else contextlib.nullcontext():
+            check(status, "work")
+        assert progress.Progress().read()["tasks"][self.TASK]["status"] == status
+        assert "solution" not in capsys.readouterr().out
+
+    def test_elsewhere_nothing_is_kept_or_offered(self, check, capsys):
+        check("passed", "solutions")
+        assert not progress.Progress().path.exists() and "solution" not in capsys.readouterr().out
+
+
+def test_hint_and_progress_do_what_the_command_does(desk, monkeypatch, capsys):
+    monkeypatch.setattr(standing, "show", lambda: print("how far"))
+    lesson.hint("bytes_in_flight.needed")
+    lesson.progress()
+    out = capsys.readouterr().out
+    assert out.startswith("hint 1 of 3") and out.endswith("how far\n")
+    assert desk.read()["hints"] == {"bytes_in_flight.needed": 1}
+
+
 class TestShowDiff:
     def test_shows_all_lines_and_what_went_before_what_came(self):
         diff = lesson.show_diff("a\nb\nc\nd", "a\nX\nY\nd")
@@ -228,6 +276,7 @@ class TestSteps:
 def test_importing_loads_neither_torch_nor_the_compiler():
     code = (
         "import sys, quack_lite.lesson, quack_lite.grading.report, quack_lite.grading.history;"
+        "import quack_lite.grading.hints, quack_lite.grading.standing;"
         "import quack_lite.grading.proofs; from quack_lite.grading import tasks; list(tasks.every());"
         "print([name for name in ('torch', 'cutlass', 'matplotlib', 'IPython') if name in sys.modules])"
     )

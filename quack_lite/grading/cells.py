@@ -17,6 +17,7 @@ TOOLS = frozenset(
         "hint",
         "measure",
         "predict",
+        "progress",
         "release",
         "reveal",
         "show",
