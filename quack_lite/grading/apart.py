@@ -18,9 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from quack_lite.grading import family
+from quack_lite.grading.feedback import first_line, plain
+
 SECONDS = 120.0
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
 PATH_LINE = re.compile(r"^\s*--> .*\n", re.M)  # of the compiler: a cell's file has another name each time
 MACHINE = re.compile(r"(\n\s*= note:( error code \d+)?\s*)*\n- Error name.*", re.S)  # what it adds about this machine
 FINDING = re.compile(r"^=+ (Invalid .*|Program hit .*)$", re.M)
@@ -50,7 +51,7 @@ def run(text: str, prefix: Sequence[str] = (), more: Mapping[str, str] | None = 
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-            env=environment(more or {}),
+            env=family.environment({"PYTHONUNBUFFERED": "1", **(more or {})}),
             start_new_session=True,
         )
         try:
@@ -63,12 +64,6 @@ def run(text: str, prefix: Sequence[str] = (), more: Mapping[str, str] | None = 
         ended = Path(folder) / "ended.json"
         error = json.loads(ended.read_text(encoding="utf-8")) if ended.exists() else _ending(process, late, seconds)
     return End(said, error)
-
-
-def environment(more: Mapping[str, str]) -> dict[str, str]:
-    """This process's own, with the package on Python's path."""
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **more}
 
 
 def _ending(process: subprocess.Popen, late: bool, seconds: float) -> str:
@@ -84,9 +79,9 @@ def stable(error: BaseException) -> str:
 
     Of the compiler's errors everything but the path; of others the first line, since CUDA's go on with advice.
     """
-    text = ANSI.sub("", str(error)).strip()
+    text = plain(error)
     if not re.search(r"^error(\[\w+\])?:", text, re.M):
-        return f"{type(error).__name__}: {text.splitlines()[0] if text else 'no message'}"
+        return f"{type(error).__name__}: {first_line(error)}"
     return re.sub(r"\n{2,}", "\n", PATH_LINE.sub("", MACHINE.sub("", text))).strip()
 
 

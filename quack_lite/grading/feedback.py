@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import linecache
+import re
 import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from quack_lite.simt import Request
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of a terminal, in the compiler's messages
+LONGEST = 1000  # characters of a sentence: it may quote what an answer returned
 
 
 class GradeFailed(Exception):
@@ -62,3 +66,17 @@ def line_of(error: BaseException, source: str | None) -> str:
     """ ", at `the line`" of the file `source` that an error came from; empty where it came through no line of it."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if source and frame.filename == source]
     return f", at `{linecache.getline(source, frames[-1].lineno).strip()}`" if frames else ""
+
+
+def plain(error: BaseException) -> str:
+    """What an error says, without colours."""
+    return COLOURS.sub("", str(error)).strip()
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, whatever it is made of."""
+    try:
+        lines = plain(error).splitlines()
+    except BaseException:
+        return "its message cannot be read"
+    return lines[0].strip()[:LONGEST] if lines else "no message"

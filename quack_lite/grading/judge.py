@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from quack_lite.grading.feedback import GradeFailed, Verdict, line_of
+from quack_lite.grading.feedback import LONGEST, GradeFailed, Verdict, first_line, line_of
 from quack_lite.grading.task import PLACE_NAMES, Submission, Task
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def judge(task: Task, answer: Any, here: Mapping[str, bool], source: str = "") -
             seen.append((gate.name, gate.judge(submission)))
         except GradeFailed as failure:
             picture = _access_map(failure.request) if failure.request else {}
-            return Verdict(task.id, "failed", gate.name, failure.sentence, tuple(seen), picture)
-        except Exception as error:
+            return Verdict(task.id, "failed", gate.name, failure.sentence[:LONGEST], tuple(seen), picture)
+        except BaseException as error:
             return Verdict(task.id, "failed", gate.name, explain(error, source), tuple(seen))
     return Verdict(task.id, "passed", seen=tuple(seen))
 
@@ -43,9 +43,6 @@ def explain(error: BaseException, source: str) -> str:
     """One sentence on an error that the answer itself raised, with the answer's line that it came from."""
     if isinstance(error, NotImplementedError):
         return f"this is still the stub ({error}): write it where the NotImplementedError stands"
-    return f"your code raised {type(error).__name__}{line_of(error, source)}: {_first_line(error)}"
-
-
-def _first_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else "no message"
+    if isinstance(error, SystemExit):
+        return f"your code ends Python{line_of(error, source)}: take that out, a function only returns"
+    return f"your code raised {type(error).__name__}{line_of(error, source)}: {first_line(error)}"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quack_lite.grading import guards
-from quack_lite.grading.feedback import GradeFailed, line_of
+from quack_lite.grading.arguments import Arguments
+from quack_lite.grading.feedback import GradeFailed, line_of, plain
 from quack_lite.grading.task import Gate, Submission
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from quack_lite.facts import Facts
 
-ANSI = re.compile(r"\x1b\[[0-9;]*m")
+SLEEP_CYCLES, WAIT_SECONDS = 10**8, 0.005  # the one is about ten times the other on today's GPUs
 SAYS_NOTHING = ("internal DSL problem", "could not build valid IR")
 
 
@@ -46,7 +48,7 @@ def sentence_on(error: BaseException, answer: Callable) -> str:
 
 def compiler_message(error: BaseException) -> str:
     """The part of a compiler's error that a learner can use, in one line."""
-    text = ANSI.sub("", str(error))
+    text = plain(error)
     told = re.findall(r"error(?:\[\w+\])?:\s*(.+?)(?=\n\s*\n|\n\s*(?:-->|\||=|error|note|suggestion)|\Z)", text, re.S)
     own = [line for line in told if not any(empty in line for empty in SAYS_NOTHING)]
     message = " ".join((own or [text])[0].split()) or type(error).__name__
@@ -63,9 +65,10 @@ def shape(rule: Callable[[Facts], str]) -> Gate:
 class Cases:
     """The inputs that a kernel is tried on, as kernel(*inputs, output).
 
-    sizes: one case each, the awkward ones; `letter` is what a size is called.  inputs(size, generator): tensors on the
-    generator's device, and numbers; a view keeps its strides and its place in a 16-byte vector.
-    reference(*inputs): the output, in the dtype and with the strides that it is to have.
+    sizes: one case each, the awkward ones; `letter` is what a size is called.  between: of sizes that are numbers, one
+    more is drawn for each check, at least and at most.
+    inputs(size, generator): tensors on the generator's device, and numbers; a view keeps its strides and its place in a
+    16-byte vector.  reference(*inputs): the output, in the dtype and with the strides that it is to have.
     updated: instead of an output, the inputs that are changed in place, as (name, position); reference gives a tuple.
     allowed(*inputs): how far from the reference each element may lie, float64, a tuple with `updated`; None: no bit.
     advice: where to look when values differ.
@@ -74,10 +77,31 @@ class Cases:
     sizes: tuple
     inputs: Callable[[Any, torch.Generator], tuple]
     reference: Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
+    between: tuple[int, int] | None = None
     updated: tuple[tuple[str, int], ...] = ()
     allowed: Callable[..., torch.Tensor | tuple[torch.Tensor, ...]] | None = None
     letter: str = "n"
     advice: str = "look at the conversion and at which element a thread takes"
+
+    def drawn(self, generator: torch.Generator) -> tuple:
+        """The sizes of one check."""
+        import torch
+
+        if self.between is None:
+            return self.sizes
+        low, high = self.between
+        size = torch.randint(low, high + 1, (1,), generator=generator, device=generator.device)
+        return (*self.sizes, int(size))
+
+    def wanted(self, inputs: tuple) -> list[tuple[torch.Tensor, torch.Tensor | None]]:
+        """The reference of each output, and how far from it an element may lie."""
+        right = _all_of(self.reference(*inputs))
+        allowed = _all_of(self.allowed(*inputs)) if self.allowed else (None,) * len(right)
+        return list(zip(right, allowed, strict=True))
+
+
+def _all_of(given: torch.Tensor | tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    return given if isinstance(given, tuple) else (given,)
 
 
 def fresh(device: str) -> torch.Generator:
@@ -90,8 +114,9 @@ def fresh(device: str) -> torch.Generator:
 
 
 def values(cases: Cases, tail: str) -> Gate:
-    """Right on fresh random input at each size, equal to the bit when called again, without a byte beside the output.
+    """Right on fresh random input at each size, without a byte beside the output, on the stream that is given.
 
+    Called again it gives the same to the bit, and with new values in the same tensors theirs.
     tail: where to look when something is wrong only at the end.
     """
     return Gate("values", "gpu", lambda submission: _values_on_gpu(submission, cases, tail))
@@ -101,71 +126,68 @@ def _values_on_gpu(submission: Submission, cases: Cases, tail: str) -> str:
     from quack_lite import bench
 
     with bench.gpu_lock(exclusive=False):
-        return try_values(submission.built, cases, tail, "cuda")
+        words = try_values(submission.built, cases, tail, "cuda")
+        keep_to_the_stream(submission.built, cases)
+    return words
 
 
 def try_values(kernel: Callable, cases: Cases, tail: str, device: str) -> str:
     """Calls kernel(*inputs, out) for each size and raises GradeFailed at the first that is wrong."""
     generator = fresh(device)
-    for size in cases.sizes:
-        _try_case(kernel, cases, cases.inputs(size, generator), size, tail)
+    sizes = cases.drawn(generator)
+    for size in sizes:
+        _try_case(kernel, cases, size, generator, tail)
     how = "equal to torch" if cases.allowed is None else "as torch, within the tolerance,"
-    return f"{how} at {cases.letter} = {', '.join(map(str, cases.sizes))}"
+    return f"{how} at {cases.letter} = {', '.join(map(str, sizes))}"
 
 
-def _try_case(kernel: Callable, cases: Cases, inputs: tuple, size: Any, tail: str) -> None:
-    case = f"{cases.letter} = {size}"
-    expected = _all_of(cases.reference(*inputs))
-    allowed = _all_of(cases.allowed(*inputs)) if cases.allowed else (None,) * len(expected)
-    first, _ = _call(kernel, cases, inputs, expected, case)
-    for (name, out), right, most in zip(first.items(), expected, allowed, strict=True):
-        _judge_output(out, right, most, f"{case}{name and ', '}{name}", tail, cases.advice)
-    again, _ = _call(kernel, cases, inputs, expected, case)
-    if not all(guards.same_bits(first[name].inside, again[name].inside) for name in first):
-        raise GradeFailed(f"{case}: a second call gave other values: look for a race or a value left from before")
+def keep_to_the_stream(kernel: Callable, cases: Cases) -> None:
+    """GradeFailed for a kernel that begins before what was queued on torch's current stream has ended."""
+    import torch
 
-
-def _all_of(given: Any) -> tuple:
-    return given if isinstance(given, tuple) else (given,)
-
-
-def _call(kernel: Callable, cases: Cases, inputs: tuple, expected: tuple, case: str) -> tuple[dict, list]:
-    """({name: output}, what was handed over), all of them fresh; GradeFailed where an input is not left as it was."""
-    held = [given if isinstance(given, float) else _guarded_copy(given) for given in inputs]
-    outputs = {name: held[position] for name, position in cases.updated}
-    if not cases.updated:
-        outputs[""] = guards.guarded_like(expected[0])
-    handed = [*held, *(() if cases.updated else outputs.values())]
-    _launch(kernel, [given if isinstance(given, float) else given.inside for given in handed], case)
-    changeable = [position for _, position in cases.updated]
-    for position, (given, copy) in enumerate(zip(inputs, held, strict=True)):
-        if position in changeable or isinstance(given, float):
-            continue
-        if not guards.same_bits(given, copy.inside) or any(guards.touched(copy)):
-            only = f"only {', '.join(outputs)}" if cases.updated else "only the output"
-            raise GradeFailed(f"{case}: the kernel wrote to its input: {only} may be stored to")
-    return outputs, handed
-
-
-def _guarded_copy(tensor: torch.Tensor) -> guards.Guarded:
-    copy = guards.guarded_like(tensor, guards.INPUT_PATTERN)
-    copy.inside.copy_(tensor)
-    return copy
-
-
-def _launch(kernel: Callable, handed: list, case: str) -> None:
-    try:
+    inputs = cases.inputs(cases.sizes[-1], fresh("cuda"))
+    arguments = Arguments(inputs, cases.updated, cases.wanted(inputs)[0][0])
+    handed, before = arguments.filled(inputs), arguments.results()
+    torch.cuda.synchronize()
+    given, beside = torch.cuda.Stream(), torch.cuda.Stream()
+    with torch.cuda.stream(given):
+        torch.cuda._sleep(SLEEP_CYCLES)
         kernel(*handed)
-        if handed[0].is_cuda:
-            import torch
+    time.sleep(WAIT_SECONDS)
+    with torch.cuda.stream(beside):
+        written = not arguments.are(before)
+    early = written and not given.query()
+    torch.cuda.synchronize()
+    if early:
+        raise GradeFailed("it ran on another stream than the one it is given: launch(..., stream=stream)")
 
-            torch.cuda.synchronize()
-    except Exception as error:
-        said = ANSI.sub("", str(error)).strip().splitlines() or [type(error).__name__]
-        sentence = (
-            f"{case}: the launch failed ({said[0]}): look at the grid, at indices past n, at where accesses start"
-        )
-        raise GradeFailed(sentence) from error
+
+def _try_case(kernel: Callable, cases: Cases, size: Any, generator: torch.Generator, tail: str) -> None:
+    case = f"{cases.letter} = {size}"
+    inputs = cases.inputs(size, generator)
+    wanted = cases.wanted(inputs)
+    arguments = Arguments(inputs, cases.updated, wanted[0][0])
+    arguments.call(kernel, inputs, case)
+    for (name, out), (right, allowed) in zip(arguments.outputs.items(), wanted, strict=True):
+        _judge_output(out, right, allowed, f"{case}{name and ', '}{name}", tail, cases.advice)
+    first = arguments.results()
+    arguments.call(kernel, inputs, case)
+    if not arguments.are(first):
+        raise GradeFailed(f"{case}: a second call gave other values: look for a race or a value left from before")
+    renewed = cases.inputs(size, generator)
+    arguments.call(kernel, renewed, case)
+    outputs = [out.inside for out in arguments.outputs.values()]
+    judge_again(outputs, cases.wanted(renewed), f"{case}: with new values in the same tensors")
+
+
+def judge_again(outputs: Sequence[torch.Tensor], wanted: Sequence[tuple], when: str) -> None:
+    """GradeFailed where outputs that were right before are not what is wanted (Cases.wanted) this time."""
+    for out, (right, allowed) in zip(outputs, wanted, strict=True):
+        wrong, first = guards.differences(out, right, allowed)
+        if wrong:
+            raise GradeFailed(
+                f"{when} {wrong} elements were wrong, the first at {first}: keep nothing from one call to the next"
+            )
 
 
 def _judge_output(

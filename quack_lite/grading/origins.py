@@ -64,7 +64,17 @@ def costliest(run: Run, verb: str, what: str) -> Origin:
     return _first_of(events[dearest], int(costs[dearest].argmax()))
 
 
-def late_load(run: Run) -> Origin:
+def unstored(run: Run, begin: int, end: int) -> int | None:
+    """Of the bytes from `begin` up to `end` of global memory, the number of the first that no store has reached."""
+    stored = np.zeros(end - begin, dtype=bool)
+    for event in run.events:
+        if event.verb == "st.global":
+            reached = (event.address[event.active, None] + np.arange(event.width)).ravel() - begin
+            stored[reached[(reached >= 0) & (reached < end - begin)]] = True
+    return None if stored.all() else int(stored.argmin())
+
+
+def late_load(run: Run) -> Origin | None:
     """The largest load that begins only behind a store of its cluster; where none does, the last load."""
     stored, late, loads = set(), [], []
     for event in run.events:
@@ -73,6 +83,8 @@ def late_load(run: Run) -> Origin:
         elif event.space == "global" and event.active.any():
             loads.append(event)
             late += [event] * (event.cta in stored)
+    if not loads:
+        return None
     largest = max(late, key=lambda event: event.active.sum() * event.width, default=loads[-1])
     return _first_of(largest, int(largest.asking.argmax()))
 

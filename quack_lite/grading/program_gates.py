@@ -48,8 +48,9 @@ class Trial(NamedTuple):
 class Trials:
     """The launches that a program is tried on, as program(b, *inputs, output, size).
 
-    sizes: the awkward ones.  inputs(size, random): tensors of the Model.  reference(*arrays): the specification in
-    NumPy, to which the output is compared to the bit.  dtype: of the output.  grid(size): CTAs.  block: threads of one.
+    sizes: the awkward ones.  between: one more is drawn for each check, at least and at most.  inputs(size, random):
+    tensors of the Model.  reference(*arrays): the specification in NumPy, to which the output is compared to the bit.
+    dtype: of the output.  grid(size): CTAs.  block: threads of one.
     """
 
     sizes: tuple[int, ...]
@@ -58,12 +59,16 @@ class Trials:
     dtype: str
     grid: Callable[[int], int]
     block: int
+    between: tuple[int, int] | None = None
 
     def run(self, program: Callable) -> list[Trial]:
-        """Each size in the plain order and in SEEDS others, on fresh random data."""
+        """Each size in the plain order and in SEEDS others, on fresh random data; the last of `sizes` comes last."""
         random = np.random.default_rng()
+        *others, last = self.sizes
+        if self.between is not None:
+            others.append(int(random.integers(*self.between, endpoint=True)))
         orders = [None, *map(int, random.integers(2**16, size=SEEDS))]
-        return [self._try(program, size, order, random) for size in self.sizes for order in orders]
+        return [self._try(program, size, order, random) for size in (*others, last) for order in orders]
 
     def _try(self, program, size, order, random):
         inputs = self.inputs(size, random)
@@ -113,6 +118,9 @@ def _values(runs: list[Trial]) -> None:
             changed = np.flatnonzero(differs(array, trial.tensors[number].values))
             if changed.size:
                 _raise_value(trial, number, changed[0], "of an input was overwritten, and only the output may be")
+        unseen = origins.unstored(trial.run, trial.address(-1, 0), trial.address(-1, output.size))
+        if unseen is not None:
+            raise GradeFailed(f"{trial.name}: byte {unseen} of the output came without b.st_global: store through b")
         wrong = np.flatnonzero(differs(output, trial.expected))
         if wrong.size:
             got, want = (array.flat[wrong[0]] for array in (output, trial.expected))
@@ -143,6 +151,8 @@ def in_flight_at_least(trial: Trial, limit: float, advice: str) -> None:
     found = trial.run.total().in_flight
     if found < limit:
         late = origins.late_load(trial.run)
+        if late is None:
+            raise GradeFailed(f"{trial.name}: the Model saw no load: load through b, as b.ld_global does")
         raise GradeFailed(
             f"{trial.name}: at most {found} bytes of a block are in flight at a time, and {math.ceil(limit)} can be: "
             f"see {late.lane} at `{late.line}`: {advice}",

@@ -10,10 +10,12 @@ from typing import Any
 
 from quack_lite.grading import guards
 from quack_lite.grading.feedback import GradeFailed
-from quack_lite.grading.kernel_gates import Cases, fresh
+from quack_lite.grading.kernel_gates import Cases, fresh, judge_again
 from quack_lite.grading.task import Gate, Submission
 
 ROUNDS = 3
+FRESH_CALLS = 5
+SLOWER = 1.25  # on values that it has not seen; a single call in a busy queue is timed to within a few percent
 BUSY_PERCENT = 5
 IDLE_SECONDS = 1.1  # nvidia-smi tells the utilisation of up to the last second, in which this process was busy
 
@@ -21,6 +23,7 @@ IDLE_SECONDS = 1.1  # nvidia-smi tells the utilisation of up to the last second,
 def speed(cases: Cases, size: Any, bytes_moved: int, share: float) -> Gate:
     """Best of three at `size`, L2 flushed, at least `share` of the copy ceiling; values are compared again afterwards.
 
+    Then a few calls on new values in the same tensors: who keeps results from the calls before is slower there.
     bytes_moved: each input read once and each output written once.
     """
     return Gate("speed", "gpu", lambda submission: _time(submission, cases, size, bytes_moved, share))
@@ -44,29 +47,55 @@ def _best_seconds(submission: Submission, cases: Cases, size: Any, bytes_moved: 
 
     from quack_lite import bench
 
-    inputs = cases.inputs(size, fresh("cuda"))
-    expected = cases.reference(*inputs)
-    allowed = cases.allowed(*inputs) if cases.allowed else None
-    kept = [inputs[position].clone() for _, position in cases.updated]
-    outputs = [] if kept else [torch.empty_like(expected)]
-    for out in outputs:
+    kernel, generator = submission.built, fresh("cuda")
+    inputs = cases.inputs(size, generator)
+    wanted = cases.wanted(inputs)
+    outputs = [inputs[position] for _, position in cases.updated] or [torch.empty_like(wanted[0][0])]
+    own = [] if cases.updated else outputs
+    before = [out.clone() for out in outputs if cases.updated]
+    for out in own:
         guards.poison(out)
-    rounds = [bench.measure(submission.built, *inputs, *outputs, bytes_moved=bytes_moved) for _ in range(ROUNDS)]
-    if kept:  # the timed calls have gone on from one another's results: once more from the start
-        outputs = [inputs[position].copy_(old) for (_, position), old in zip(cases.updated, kept, strict=True)]
-        submission.built(*inputs)
-    judge_leftovers(outputs, expected, allowed)
-    return min(timing.seconds for timing in rounds)
+    rounds = [bench.measure(kernel, *inputs, *own, bytes_moved=bytes_moved) for _ in range(ROUNDS)]
+    if cases.updated:  # the timed calls have gone on from one another's results: once more from the start
+        for out, kept in zip(outputs, before, strict=True):
+            out.copy_(kept)
+        kernel(*inputs)
+    judge_again(outputs, wanted, "after timing")
+    best = min(timing.seconds for timing in rounds)
+    judge_fresh(_fresh_seconds(kernel, cases, size, inputs, outputs, generator), best)
+    return best
 
 
-def judge_leftovers(outputs: list, expected: Any, allowed: Any) -> None:
-    """GradeFailed where what timing left behind is not the reference."""
-    expected, allowed = ((given if isinstance(given, tuple) else (given,)) for given in (expected, allowed))
-    allowed = (None,) * len(expected) if allowed == (None,) else allowed
-    for out, right, most in zip(outputs, expected, allowed, strict=True):
-        wrong, first = guards.differences(out, right, most)
-        if wrong:
-            raise GradeFailed(f"after timing {wrong} values were wrong, the first at {first}: look for leftovers")
+def _fresh_seconds(kernel: Callable, cases: Cases, size: Any, inputs: tuple, outputs: list, generator: Any) -> float:
+    """The shortest of FRESH_CALLS calls, each on new values in the tensors of `inputs`, with an own output poisoned."""
+    import torch
+
+    from quack_lite import bench
+    from quack_lite.bench import protocol
+
+    flush = torch.empty(4 * protocol.l2_bytes(), dtype=torch.int8, device="cuda")
+    own = [] if cases.updated else outputs
+    seconds = []
+    with bench.gpu_lock(exclusive=True):
+        for _ in range(FRESH_CALLS):
+            renewed = cases.inputs(size, generator)
+            handed = [
+                new if isinstance(new, float) else old.copy_(new) for old, new in zip(inputs, renewed, strict=True)
+            ]
+            for out in own:
+                guards.poison(out)
+            seconds += protocol.repeat(1, kernel, (*handed, *own), flush)
+            judge_again(outputs, cases.wanted(renewed), "timed on new values,")
+    return min(seconds)
+
+
+def judge_fresh(fresh_seconds: float, seconds: float) -> None:
+    """GradeFailed where a call takes much longer on values that no call has seen."""
+    if fresh_seconds > SLOWER * seconds:
+        raise GradeFailed(
+            f"on new values a call takes {fresh_seconds / seconds:.1f} times as long as on values that it has seen: "
+            "keep no result from one call to the next"
+        )
 
 
 def judge_speed(reached: float, ceiling: float, peak: float | None, share: float, shared: bool) -> str:

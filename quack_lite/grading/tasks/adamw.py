@@ -181,6 +181,7 @@ STEP_CASES = Cases(
     sizes=(1, 3, 1000, 4097, 2**20, 1_000_003),
     inputs=step_inputs,
     reference=step_reference,
+    between=(1, 2**20),
     updated=UPDATED,
     allowed=step_allowed,
     advice="go through the three lines of the specification, with m and v as they are after the step",

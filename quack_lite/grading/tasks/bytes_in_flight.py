@@ -230,8 +230,14 @@ MEAN_TRIALS = Trials(
     dtype="bfloat16",
     grid=mean_grid,
     block=MEAN_THREADS,
+    between=(1, 12_000),
 )
-CAST_CASES = Cases(sizes=(1, 7, 1000, 4097, 2**20, 1_000_003), inputs=cast_inputs, reference=cast_reference)
+CAST_CASES = Cases(
+    sizes=(1, 7, 1000, 4097, 2**20, 1_000_003),
+    inputs=cast_inputs,
+    reference=cast_reference,
+    between=(1, 2**20),
+)
 
 TASKS = (
     Task(

@@ -145,8 +145,14 @@ DIFF_TRIALS = Trials(
     dtype="float32",
     grid=lambda n: math.ceil((n - 1) / DIFF_THREADS),
     block=DIFF_THREADS,
+    between=(2, 4096),
 )
-AFFINE_CASES = Cases(sizes=(256, 1, 255, 257, 1000, 1_000_003), inputs=affine_inputs, reference=affine_reference)
+AFFINE_CASES = Cases(
+    sizes=(256, 1, 255, 257, 1000, 1_000_003),
+    inputs=affine_inputs,
+    reference=affine_reference,
+    between=(1, 2**20),
+)
 
 TASKS = (
     Task(

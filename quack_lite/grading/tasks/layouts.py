@@ -160,7 +160,7 @@ SPLIT_TRIALS = Trials(
     grid=split_grid,
     block=SPLIT_THREADS,
 )
-FIELD_CASES = Cases(sizes=(1, 7, 256, 257, 10_001), inputs=field_inputs, reference=field_reference)
+FIELD_CASES = Cases(sizes=(1, 7, 256, 257, 10_001), inputs=field_inputs, reference=field_reference, between=(1, 10_000))
 
 TASKS = (
     Task(

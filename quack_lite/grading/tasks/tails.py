@@ -248,6 +248,7 @@ SCALE_TRIALS = Trials(
     dtype="bfloat16",
     grid=lambda n: ROWS,
     block=SCALE_THREADS,
+    between=(1, 1000),
 )
 ROPE_CASES = Cases(
     sizes=ROPE_SIZES,

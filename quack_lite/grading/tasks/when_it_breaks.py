@@ -122,10 +122,11 @@ INTERLEAVE_TRIALS = Trials(
     dtype="float32",
     grid=lambda n: math.ceil(n / INTERLEAVE_THREADS),
     block=INTERLEAVE_THREADS,
+    between=(1, 4096),
 )
 SIZES = (256, 1, 255, 1000, 1_000_003)
-CLIP_CASES = Cases(sizes=SIZES, inputs=clip_inputs, reference=clip_reference)
-ROLL_CASES = Cases(sizes=SIZES, inputs=roll_inputs, reference=roll_reference)
+CLIP_CASES = Cases(sizes=SIZES, inputs=clip_inputs, reference=clip_reference, between=(1, 2**20))
+ROLL_CASES = Cases(sizes=SIZES, inputs=roll_inputs, reference=roll_reference, between=(1, 2**20))
 
 TASKS = (
     Task(
