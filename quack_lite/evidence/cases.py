@@ -43,27 +43,27 @@ def cases(kernel: catalog.Kernel, device="cuda") -> list[Case]:
 def tool_cases(kernel: catalog.Kernel) -> list[Case]:
     """Few and small ones, for tools that slow a kernel down; each of the tools sees all of them.
 
-    Rows with single elements at both ends, more rows than a block takes, more elements than a block holds, and turns
-    until a stage is used again. No row fills what its kernel holds, and no launch the device.
+    Rows with single elements at both ends, more rows than a block takes, more elements than a block holds; or turns of
+    one group until a stage is used again. No row fills what its kernel holds, and no launch the device.
     """
     plan = kernel.plan
     if kernel.operator == "copy":
         return [Case("a tile, a vector, an element", 1, plan.capacity + plan.vector + 1)]
+    if operands.is_persistent(kernel):
+        return [turns_of_one_group(kernel)]
     found = [Case("odd, padded", plan.rows + 1, odd(kernel), pad=3, start=1)]
     if goes_on_along_rows(kernel):
         found.append(
             Case("more than a block holds", 2, max(catalog.lengths(kernel)[0], plan.capacity + plan.vector + 1))
         )
-    if operands.is_persistent(kernel):
-        found.append(turns_of_one_group(kernel))
     return found
 
 
 def turns_of_one_group(kernel: catalog.Kernel) -> Case:
-    """Turns until a stage is used again, and a row more; all rows start at a boundary."""
-    n = odd(kernel)
-    rows = (kernel.plan.stages + 1) * kernel.plan.rows + 1
-    return Case("every stage again", rows, n, pad=-n % kernel.plan.vector)
+    """Turns until a stage is used again, the last not full; rows that all begin and end with single elements."""
+    plan, n = kernel.plan, odd(kernel) - 1
+    rows = (plan.stages + 1) * plan.rows - plan.rows // 2
+    return Case("every stage again", rows, n, pad=-n % plan.vector, start=1)
 
 
 def watched_at_once(kernel: catalog.Kernel, case: Case) -> int:

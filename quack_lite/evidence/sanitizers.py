@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -56,7 +57,7 @@ def examine(tool: str, kernels: Sequence[str], deadline: float, **options) -> di
     found, log = watch(tool, kernels, deadline, options)
     errors = count(log)
     ended = any(result.get("ended") for result in found.values())
-    if errors is None and not ended and any(result.get("unfinished") for result in found.values()):
+    if errors is None and not ended and time.monotonic() >= deadline:
         return {kernel: processes.UNFINISHED for kernel in kernels}
     if (errors != 0 or ended) and len(kernels) > 1:
         return in_parts(tool, kernels, deadline, options)

@@ -20,7 +20,8 @@ from quack_lite import machine
 from quack_lite.evidence import digest, plants, processes, receipts, sanitizers
 
 CHECKED = 3  # kernels a process
-WATCHED = {"memcheck": 48, "racecheck": 12, "initcheck": 48, "synccheck": 48}  # the same; most take long to start
+WATCHED = {"memcheck": 48, "racecheck": 8, "initcheck": 48, "synccheck": 48}  # the same; most take long to start
+RACE_LANES = 6  # of the lanes, for racecheck: it fills the GPU, and more of them at once take longer
 KERNELS_A_LANE = 3  # in a round: short ones, since none is begun that may not end in time
 RESERVE = 10  # seconds to write the receipts
 TOOLS = tuple(sanitizers.TOOLS)
@@ -202,8 +203,7 @@ def checked(kernels: Sequence[str], folder: str, deadline: float, listener: Call
 
 def to_watch(kernels: Sequence[str]) -> list[tuple[str, list[str]]]:
     """(tool, kernels) for each process that has to be watched."""
-    slow_first = sorted(TOOLS, key=WATCHED.get)
-    left = {tool: [name for name in kernels if tool in receipts.unwatched(name, TOOLS)] for tool in slow_first}
+    left = {tool: [name for name in kernels if tool in receipts.unwatched(name, TOOLS)] for tool in TOOLS}
     return [(tool, batch) for tool, names in left.items() if names for batch in batches(names, WATCHED[tool])]
 
 
@@ -222,8 +222,9 @@ def watched(before: Outcome, kernels: Sequence[str], folder: str, deadline: floa
 
     with Progress(console=console) as progress:
         bar = progress.add_task("watched", total=len(jobs))
-        with ThreadPoolExecutor(lanes()) as pool:
-            list(pool.map(one, jobs))
+        with ThreadPoolExecutor(RACE_LANES) as slow, ThreadPoolExecutor(max(1, lanes() - RACE_LANES)) as others:
+            for ended in [(slow if job[0] == "racecheck" else others).submit(one, job) for job in jobs]:
+                ended.result()
     left = [name for name in names if name not in failed and receipts.unwatched(name, TOOLS)]
     return Outcome(before.written, failed, [*before.left, *left])
 

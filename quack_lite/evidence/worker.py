@@ -22,7 +22,7 @@ from quack_lite.evidence.cases import cases
 from quack_lite.evidence.processes import MARK
 
 # For one kernel; a hang ends the process. A planted fault may hang, and is seen by that.
-PATIENCE_SECONDS, WATCHED_PATIENCE_SECONDS, PLANTED_PATIENCE_SECONDS = 60, 90, 25
+PATIENCE_SECONDS, WATCHED_PATIENCE_SECONDS, PLANTED_PATIENCE_SECONDS = 60, 240, 25
 
 
 def main(argv=None) -> None:
