@@ -54,6 +54,8 @@ class Built:
     @cached_property
     def function(self) -> Callable:
         """What the executor calls, without its search for keyword arguments and pointers, of which there are none."""
+        if not hasattr(self.executor, "__tvm_ffi_object__"):  # from an object file: it is that function
+            return self.executor
         found = self.executor.__tvm_ffi_object__()
         return self.executor if found is None else found  # None: not for this machine, which the executor explains
 

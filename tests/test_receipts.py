@@ -127,7 +127,7 @@ def test_an_object_file_stands_for_the_compiled_kernel(tmp_path, monkeypatch):
     monkeypatch.setattr(catalog, "compile_kernel", lambda kernel: "compiled anew")
     assert objects.read(kernel, None) == "compiled anew"
     built = objects.read(kernel, tmp_path)
-    assert built.name == ONE and callable(built.executor)
+    assert built.name == ONE and callable(built.function)
     assert objects.read(kernel._replace(dtype="float16"), tmp_path) == "compiled anew"
 
 
