@@ -6,12 +6,8 @@ elsewhere it prints one line that says why, raises nothing, and the next cell fo
 
 from __future__ import annotations
 
-import ast
 import base64
-import difflib
 import gc
-import html
-import importlib.util
 import inspect
 import math
 import re
@@ -23,29 +19,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from quack_lite import machine
+from quack_lite import listings, machine
+from quack_lite.grading.cells import TOOLS
+from quack_lite.loading import load
 
 if TYPE_CHECKING:
     import torch
 
     from quack_lite.launch import Built
 
-__all__ = [
-    "apart",
-    "build",
-    "check",
-    "expect_error",
-    "guesses",
-    "hint",
-    "measure",
-    "predict",
-    "progress",
-    "release",
-    "reveal",
-    "show",
-    "show_diff",
-    "steps",
-]
+__all__ = [*sorted(TOOLS), "steps"]
 
 ROOT = Path(__file__).resolve().parents[1]
 NEEDS = re.compile(r"# needs (compiler|gpu|hopper)\s*$")
@@ -137,53 +120,14 @@ def measure(kernels: dict[str, Callable], *args: Any, bytes_moved: int, ceiling:
     return reached
 
 
-def show(*functions: Callable | str) -> Source:
+def show(*functions: Callable | str) -> listings.Source:
     """The source of functions (or texts), one below the other, with colours, for a cell's end."""
-    return Source("\n\n\n".join(_whole_source(function) for function in functions))
+    return listings.Source("\n\n\n".join(listings.whole(function) for function in functions))
 
 
-class Source:
-    """A text of Python."""
-
-    def __init__(self, text: str):
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_html_(self) -> str:
-        from pygments import highlight
-        from pygments.formatters import HtmlFormatter
-        from pygments.lexers import PythonLexer
-
-        made = highlight(self.text, PythonLexer(), HtmlFormatter(noclasses=True, nowrap=True))
-        return f'<pre style="background:#fff;color:#202124;line-height:1.3">{made}</pre>'
-
-
-def show_diff(before: Callable | str, after: Callable | str) -> Diff:
+def show_diff(before: Callable | str, after: Callable | str) -> listings.Diff:
     """The second of two functions (or texts), with the lines by which it differs from the first, for a cell's end."""
-    return Diff(_source(before).splitlines(), _source(after).splitlines())
-
-
-class Diff:
-    """All lines: those that went with a - in front, then those that came in their place with a +."""
-
-    def __init__(self, before: list[str], after: list[str]):
-        self.lines = []
-        for tag, i, j, k, m in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-            if tag == "equal":
-                self.lines += [f"  {line}" for line in after[k:m]]
-            else:
-                self.lines += [f"- {line}" for line in before[i:j]] + [f"+ {line}" for line in after[k:m]]
-
-    def __repr__(self) -> str:
-        return "\n".join(self.lines)
-
-    def _repr_html_(self) -> str:
-        colours = {"+": "background:#e6f4ea", "-": "background:#fce8e6", " ": "background:#fff"}
-        style = "color:#202124;font-family:monospace;line-height:1.3"
-        rows = (f'<div style="{colours[line[0]]};{style}">{html.escape(line)}</div>' for line in self.lines)
-        return f"<pre>{''.join(rows)}</pre>"
+    return listings.Diff(listings.undecorated(before).splitlines(), listings.undecorated(after).splitlines())
 
 
 def steps(number: int | str) -> ModuleType:
@@ -194,11 +138,7 @@ def steps(number: int | str) -> ModuleType:
     path = ROOT / "notebooks" / "steps" / f"{int(number):02d}.py"
     if not path.exists():
         raise ValueError(f"lesson {int(number):02d} has no steps: {path.relative_to(ROOT).as_posix()} does not exist")
-    spec = importlib.util.spec_from_file_location(f"steps_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load(f"steps_{path.stem}", path)
 
 
 def expect_error(what: Callable | str, *, apart: bool = False) -> None:
@@ -256,9 +196,7 @@ def _text_of(what: Callable | str) -> str:
     if _shell() is not None:
         return history.text_of(f"lambda: {what}" if isinstance(what, str) else what.__name__)
     path = inspect.getsourcefile(inspect.unwrap(what))
-    load = f"spec = importlib.util.spec_from_file_location('given', {path!r})"
-    lines = ["import importlib.util", load, "module = importlib.util.module_from_spec(spec)"]
-    return "\n".join([*lines, "spec.loader.exec_module(module)", f"answer = module.{what.__name__}", ""])
+    return f"from quack_lite.loading import load\n\nanswer = load('given', {path!r}).{what.__name__}\n"
 
 
 def check(task_id: str, answer: Any) -> None:
@@ -347,27 +285,6 @@ def _teach(shell) -> None:
     kept = [known for known in transformers if getattr(known, "__name__", "") != skip_what_is_missing.__name__]
     transformers[:] = [skip_what_is_missing, *kept]
     history.watch(shell)
-
-
-def _source(given: Callable | str) -> str:
-    if isinstance(given, str):
-        return given
-    text = inspect.getsource(inspect.unwrap(given))
-    return text[re.search(r"^\s*def ", text, re.M).start() :]  # Pythons differ in whether decorators belong to it
-
-
-def _whole_source(given: Callable | str) -> str:
-    """With the decorators, which inspect leaves out in some Pythons."""
-    if isinstance(given, str):
-        return given.strip("\n")
-    function = inspect.unwrap(given)
-    lines, _ = inspect.findsource(function)
-    for node in ast.walk(ast.parse("".join(lines))):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == function.__name__:
-            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            if first <= inspect.getsourcelines(function)[1] <= node.end_lineno:
-                return inspect.cleandoc("\n" + "".join(lines[first - 1 : node.end_lineno])).rstrip()
-    return inspect.getsource(function).rstrip()
 
 
 def _guesses_of(reached: dict[str, float]) -> dict[str, float]:

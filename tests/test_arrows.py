@@ -27,7 +27,7 @@ kernels
 turns
 staged
 copies reductions launch
-grid tiling facts reference keeping machine ratios sources
+grid tiling facts reference keeping listings loading machine ratios sources
 """
 HEIGHT = {unit: -line for line, units in enumerate(LEVELS.split("\n")) for unit in units.split()}
 

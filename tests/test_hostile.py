@@ -10,19 +10,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+from test_grading import NEEDED, RIGHT
 
 from quack_lite.grading import family, spawn
 
-NEEDED, MEAN = "bytes_in_flight.needed", "bytes_in_flight.mean"
-RIGHT = """import math
-def bytes_needed(copy, latency, sms):
-    return copy / 2 * latency / sms
-def loads_needed(copy, latency, sms, threads):
-    return math.ceil(bytes_needed(copy, latency, sms) / (16 * threads))
-def naive_is_enough(copy, latency, sms, threads, element_bytes):
-    return threads * element_bytes >= bytes_needed(copy, latency, sms)
-answer = (bytes_needed, loads_needed, naive_is_enough)
-"""
+MEAN = "bytes_in_flight.mean"
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS = 3.0  # for an answer, here
 MEMORY = 2**29

@@ -6,7 +6,6 @@ written to FOLDER/ended.json.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from quack_lite.grading import family
 from quack_lite.grading.feedback import first_line, plain
+from quack_lite.loading import load
 
 SECONDS = 120.0
 PATH_LINE = re.compile(r"^\s*--> .*\n", re.M)  # of the compiler: a cell's file has another name each time
@@ -101,11 +101,7 @@ def main(folder: str) -> None:
     """Calls `answer` and writes how it ended; what CUDA says while the process goes down is not waited for."""
     error = ""
     try:
-        spec = importlib.util.spec_from_file_location("task", Path(folder) / "task.py")
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["task"] = module
-        spec.loader.exec_module(module)
-        module.answer()
+        load("task", Path(folder) / "task.py").answer()
     except BaseException as caught:
         error = stable(caught)
     sys.stdout.flush()

@@ -7,6 +7,7 @@ import symtable
 from dataclasses import dataclass
 from functools import cached_property
 
+# What a lesson imports from quack_lite.lesson, but steps: calls of them change nothing.
 TOOLS = frozenset(
     {
         "apart",

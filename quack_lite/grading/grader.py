@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
-import importlib.util
 import json
 import os
 import signal
@@ -17,13 +16,13 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 from quack_lite import machine
 from quack_lite.grading import seal, tasks
 from quack_lite.grading.feedback import Verdict
 from quack_lite.grading.judge import explain, judge
 from quack_lite.grading.task import Task
+from quack_lite.loading import load
 
 
 def main(folder: Path, key: str) -> None:
@@ -75,22 +74,13 @@ def _grade(task: Task, path: Path, here: dict[str, bool]) -> Verdict:
     if task.kind == "K" and not here["compiler"]:
         return judge(task, None, here)
     try:
-        answer = _load(path).answer
+        answer = load(path.stem, path).answer  # a kernel's source must stand in a file for the compiler to read it
     except BaseException as error:
         sentence = explain(error, str(path))
         if isinstance(error, NameError | ImportError):
             sentence += "; the cells must run on their own: restart the kernel and run them all"
         return Verdict(task.id, "failed", task.gates[0].name, sentence)
     return judge(task, answer, here, str(path))
-
-
-def _load(path: Path) -> ModuleType:
-    """The answer's file as a module: a kernel's source must stand in a file for the compiler to read it."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def _gpu_lives() -> bool:

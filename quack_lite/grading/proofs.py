@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib.util
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from quack_lite.grading import names, notebook, spawn, tasks
 from quack_lite.grading.derive import stub
 from quack_lite.grading.feedback import Verdict
 from quack_lite.grading.task import Task
+from quack_lite.loading import load
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES_OFF = 3
@@ -111,10 +111,7 @@ def closing_lines(proofs: list[Proof], here: dict[str, bool]) -> tuple[str, str]
 def wrong_answers(slug: str) -> tuple[WrongAnswer, ...]:
     """The planted wrong answers of an exercise, from tests/wrong_answers/SLUG.py."""
     path = ROOT / "tests" / "wrong_answers" / f"{slug}.py"
-    spec = importlib.util.spec_from_file_location(f"wrong_answers_{slug}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.WRONG_ANSWERS
+    return load(f"wrong_answers_{slug}", path).WRONG_ANSWERS
 
 
 def solution_path(slug: str) -> Path:

@@ -9,6 +9,7 @@ import numpy as np
 
 from quack_lite import simt
 from quack_lite.grading.feedback import GradeFailed
+from quack_lite.grading.given import number
 from quack_lite.grading.kernel_gates import Cases, compiles, shape, values
 from quack_lite.grading.program_gates import Trial, Trials, at_most, gates, in_flight_at_least
 from quack_lite.grading.speed_gate import speed
@@ -75,7 +76,7 @@ def judge_numbers(submission: Submission) -> str:
 
 def judge_bytes(given: Any, machine: Machine) -> None:
     """Compares bytes_needed to within TOLERANCE, and names the slip where the factor gives it away."""
-    given = _number("bytes_needed", given)
+    given = number("bytes_needed", given)
     ratio = given / bytes_needed(machine)
     if _close(ratio, 1):
         return
@@ -99,7 +100,7 @@ def judge_bytes(given: Any, machine: Machine) -> None:
 
 def judge_loads(given: Any, machine: Machine) -> None:
     """Compares loads_needed exactly."""
-    given, wanted = _number("loads_needed", given), loads_needed(machine)
+    given, wanted = number("loads_needed", given), loads_needed(machine)
     exact = bytes_needed(machine) / (LOAD_BYTES * machine.threads)
     if given == wanted:
         return
@@ -127,15 +128,6 @@ def judge_naive(given: Any, machine: Machine, size: int) -> None:
             f"naive_is_enough{(*machine, size)} said {bool(given)}: compare what all resident threads of an SM hold, "
             "one element each, with what the SM needs"
         )
-
-
-def _number(name: str, given: Any) -> float:
-    if isinstance(given, bool) or not hasattr(given, "__float__"):
-        raise GradeFailed(f"{name} returned {given!r}: it has to return a number")
-    number = float(given)
-    if not math.isfinite(number):
-        raise GradeFailed(f"{name} returned {number}: it has to return a finite number")
-    return number
 
 
 def _close(ratio: float, factor: float) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from quack_lite import simt
 from quack_lite.grading.feedback import GradeFailed
+from quack_lite.grading.given import whole
 from quack_lite.grading.kernel_gates import Cases, compiles, values
 from quack_lite.grading.program_gates import Trial, Trials, at_most, gates
 from quack_lite.grading.speed_gate import speed
@@ -85,15 +86,6 @@ def judge_owner(given: Any, i: int, threads: int) -> None:
             f"owner({i}, {threads}) gave thread {found[1]}: a thread's number counts from 0 in its own block"
         )
     raise GradeFailed(f"owner({i}, {threads}) gave {found}: element i is block * threads + thread; go back from i")
-
-
-def whole(name: str, given: Any) -> int:
-    """The number as an int. GradeFailed for anything that is no whole number."""
-    if isinstance(given, bool) or not hasattr(given, "__float__"):
-        raise GradeFailed(f"{name} returned {given!r}: it has to return whole numbers")
-    if float(given) != math.floor(given):
-        raise GradeFailed(f"{name} returned {given:g}: blocks and threads come in whole numbers")
-    return int(given)
 
 
 def diff_inputs(n: int, random: np.random.Generator) -> tuple[simt.Tensor]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from quack_lite import simt
 from quack_lite.grading.feedback import GradeFailed
+from quack_lite.grading.given import number
 from quack_lite.grading.kernel_gates import Cases, compiles, values
 from quack_lite.grading.program_gates import Trial, Trials, at_most, gates
 from quack_lite.grading.speed_gate import speed
@@ -58,7 +59,7 @@ def judge_sectors(submission: Submission) -> str:
 def judge_request(given: Any, request: tuple[int, int, int]) -> None:
     """Compares request_sectors exactly, and names the slip where the number gives it away."""
     first, stride, size = request
-    given, wanted = _number("request_sectors", given), request_sectors(*request)
+    given, wanted = number("request_sectors", given), request_sectors(*request)
     if given == wanted:
         return
     span = (LANES - 1) * abs(stride) * size + size
@@ -82,7 +83,7 @@ def judge_request(given: Any, request: tuple[int, int, int]) -> None:
 def judge_walk(given: Any, walk: tuple[int, int]) -> None:
     """Compares walk_share to within TOLERANCE."""
     stride, size = walk
-    given, wanted = _number("walk_share", given), walk_share(*walk)
+    given, wanted = number("walk_share", given), walk_share(*walk)
     if abs(given - wanted) <= TOLERANCE:
         return
     slips = (
@@ -93,15 +94,6 @@ def judge_walk(given: Any, walk: tuple[int, int]) -> None:
     fits = (why for value, why in slips if abs(given - value) <= TOLERANCE)
     why = next(fits, "how many bytes lie from one to the next?")
     raise GradeFailed(f"walk_share{walk} gave {given:g} and should be {wanted:g}: {why}")
-
-
-def _number(name: str, given: Any) -> float:
-    if isinstance(given, bool) or not hasattr(given, "__float__"):
-        raise GradeFailed(f"{name} returned {given!r}: it has to return a number")
-    number = float(given)
-    if not math.isfinite(number):
-        raise GradeFailed(f"{name} returned {number}: it has to return a finite number")
-    return number
 
 
 def split_inputs(n: int, random: np.random.Generator) -> tuple[simt.Tensor]:

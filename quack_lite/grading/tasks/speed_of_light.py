@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from quack_lite.grading.feedback import GradeFailed
+from quack_lite.grading.given import number
 from quack_lite.grading.task import Gate, Submission, Task
 
 SHAPES = ((37, 1000), (1, 7), (4096, 151936), (5, 1))
@@ -87,7 +88,7 @@ def judge_floors(submission: Submission) -> str:
 
 def judge_bytes(name: str, shape: tuple[int, int], given: Any) -> None:
     """Compares one floor exactly, and names the slip where the number gives it away."""
-    given, wanted = number(f"the floor of {name!r}", given), floors(*shape)[name]
+    given, wanted = number(f"floors, at {name!r},", given), floors(*shape)[name]
     if given == wanted:
         return
     common = {
@@ -213,15 +214,6 @@ def judge_free(given: Any, machine: Machine, size: int) -> None:
         f"free_multiply_adds{(*machine, size)} gave {given:g}: it is multiply-adds a nanosecond over elements a "
         "nanosecond, and a copy moves each element twice"
     )
-
-
-def number(what: str, given: Any) -> float:
-    """A finite number, or GradeFailed."""
-    if isinstance(given, bool) or not hasattr(given, "__float__"):
-        raise GradeFailed(f"{what} is {given!r}: it has to be a number")
-    if not math.isfinite(float(given)):
-        raise GradeFailed(f"{what} is {given!r}: it has to be finite")
-    return given if isinstance(given, int) else float(given)
 
 
 TASKS = (

@@ -9,6 +9,7 @@ import numpy as np
 
 from quack_lite import simt
 from quack_lite.grading.feedback import GradeFailed
+from quack_lite.grading.given import whole
 from quack_lite.grading.kernel_gates import Cases, compiles, shape, values
 from quack_lite.grading.program_gates import Trial, Trials, at_most, gates
 from quack_lite.grading.speed_gate import speed
@@ -89,7 +90,7 @@ def judge_numbers(submission: Submission) -> str:
 def judge_width(given: Any, rows: Rows) -> None:
     """Compares width, and names what was left out where the number gives it away."""
     wanted = width(rows)
-    if _whole(given) == wanted:
+    if whole("width", given) == wanted:
         return
     slips = {
         wanted * rows.itemsize: "that is in bytes: count elements",
@@ -107,7 +108,7 @@ def judge_cut(given: Any, n: int, address: int, itemsize: int) -> None:
     wanted = cut(n, address, itemsize)
     if not isinstance(given, tuple) or len(given) != 3:
         raise GradeFailed(f"cut gave {given!r}: it returns three numbers, (head, vectors, tail)")
-    given, vector = tuple(map(_whole, given)), LOAD_BYTES // itemsize
+    given, vector = tuple(whole("cut", part) for part in given), LOAD_BYTES // itemsize
     if given == wanted:
         return
     call = f"cut{(n, address, itemsize)} gave {given}"
@@ -120,12 +121,6 @@ def judge_cut(given: Any, n: int, address: int, itemsize: int) -> None:
     if given[0] != wanted[0]:
         raise GradeFailed(f"{call}: the first multiple of 16 bytes comes {wanted[0]} elements behind the start")
     raise GradeFailed(f"{call}: {wanted[1]} whole vectors fit behind the head, and what is left is the tail")
-
-
-def _whole(given: Any) -> int:
-    if isinstance(given, bool) or not hasattr(given, "__index__"):
-        raise GradeFailed(f"{given!r} was returned: count in whole numbers")
-    return int(given)
 
 
 def scale_inputs(n: int, random: np.random.Generator) -> tuple[simt.Tensor, simt.Tensor]:
