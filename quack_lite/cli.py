@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     start.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
 
     grade = command("grade", _grade, "Grade the answers in work/.")
-    about = "exercises (05), tasks (tails.a) or notebooks; all of work/ without"
+    about = "exercises (05), tasks (tails.width) or notebooks; all of work/ without"
     grade.add_argument("targets", nargs="*", metavar="NN", help=about)
     mode = grade.add_mutually_exclusive_group()
     mode.add_argument("--proofs", action="store_true", help="grade solutions, stubs and planted wrong answers instead")
@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     command("progress", _progress, "Show lessons, tasks and points, and what to do next.")
 
     hint = command("hint", _hint, "Show the next hint of a task, and after the last the solution.")
-    hint.add_argument("task", metavar="TASK", help="the task's id, as tails.a")
+    hint.add_argument("task", metavar="TASK", help="the task's id, as tails.width")
 
     reset = command("reset", _reset, "Put an exercise back as it came; yours is kept in work/aside/ with the date.")
     reset.add_argument("number", metavar="NN", help="the number of the exercise, as 05 or project_a")
