@@ -530,3 +530,14 @@ def test_a_launch_that_cuda_refuses(launch, says):
 def test_what_has_no_instruction_is_refused(wrong, says):
     with pytest.raises(ValueError, match=says.replace(".", r"\.")):
         simt.run(wrong, numbers(), grid=1, block=32)
+
+
+def test_a_report_has_its_words_and_where_its_first_lane_is():
+    def late(b, x):
+        s = b.shared(64, "float32")
+        b.st_shared(s, b.tid, b.ld_global(x, b.tid))
+        b.ld_shared(s, 63 - b.tid)
+
+    (report,) = simt.run(late, np.ones(64, np.float32), grid=1, block=64).reports
+    assert (report.kind, report.words["array"], report.words["index"]) == ("race", "s", 63)
+    assert (report.cta, report.warp) == (0, 0) and report.sentence.startswith("CTA 0, warp 0, lane 0")

@@ -10,7 +10,6 @@ import numpy as np
 from quack_lite.simt import Event, Report, Request, Run
 from quack_lite.simt.order import WARP
 
-PLACE = re.compile(r"CTA (\d+), warp (\d+), lane \d+")
 FAR = np.iinfo(np.int64).max
 
 
@@ -24,9 +23,10 @@ class Origin(NamedTuple):
 
 def of_report(run: Run, report: Report) -> Request | None:
     """What the warp of the first bad lane last asked of the array that the report names, on its line; None: nothing."""
-    place = PLACE.match(report.sentence)
-    asked = run.requests(report.line.number, cta=int(place[1]), warp=int(place[2])) if place else []
-    named = [request for request in asked if re.search(rf" {re.escape(request.array)}\b", report.sentence)]
+    if report.cta is None:
+        return None
+    asked = run.requests(report.line.number, cta=report.cta, warp=report.warp)
+    named = [request for request in asked if request.array == report.words.get("array")]
     return named[-1] if named else None
 
 
@@ -34,11 +34,6 @@ def with_source(report: Report) -> str:
     """The report's sentence with the text of the lines that it names by number: who reads it has cells, no file."""
     numbered = re.compile(r"\bline (\d+)\b")
     return numbered.sub(lambda match: f"`{report.line._replace(number=int(match[1])).text}`", report.sentence)
-
-
-def first_hole(report: Report) -> int:
-    """The first element that a report of kind "never written" is about."""
-    return int(re.search(r"at index (\d+)", report.sentence)[1])
 
 
 def store_at(run: Run, address: int) -> Origin | None:

@@ -105,7 +105,7 @@ def _checks(runs: list[Trial]) -> None:
 
 
 def _raise_hole(trial, report):
-    nearest = origins.store_at(trial.run, trial.address(-1, origins.first_hole(report)))
+    nearest = origins.store_at(trial.run, trial.address(-1, report.words["index"]))
     beside = f"; the store nearest to it is that of {nearest.lane} at `{nearest.line}`" if nearest else ""
     raise GradeFailed(f"{trial.name}: {report.sentence}{beside}", request=nearest and nearest.request)
 

@@ -1,6 +1,6 @@
 """What goes wrong in a program, and how it is said: which lanes, on which line, and what to do."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,12 +36,18 @@ KINDS = tuple(SENTENCES)
 
 @dataclass(frozen=True)
 class Report:
-    """One thing that is wrong. kind: of KINDS.  line: None for what no line did.  lanes: numbered in the cluster."""
+    """One thing that is wrong. kind: of KINDS.  line: None for what no line did.  lanes: numbered in the cluster.
+
+    words: those of the sentence by name, as array and index.  cta, warp: of the first lane, None where there is none.
+    """
 
     kind: str
     line: Line | None
     lanes: np.ndarray
     sentence: str
+    words: dict[str, object] = field(default_factory=dict)
+    cta: int | None = None
+    warp: int | None = None
 
     def __str__(self) -> str:
         return f"line {self.line.number}: {self.sentence}" if self.line else self.sentence
@@ -60,15 +66,23 @@ class Checks:
         if (kind, line) not in self.reports:
             lanes = np.asarray(lanes, dtype=np.int64)
             sentence = SENTENCES[kind].format(who=self.who(lanes), **words)
-            self.reports[kind, line] = Report(kind, line, np.unique(lanes % (2 * self.lanes)), sentence)
+            place = self.place(lanes[0]) if len(lanes) else None
+            where = {"cta": place[0], "warp": place[1] // WARP} if place else {}
+            self.reports[kind, line] = Report(kind, line, np.unique(lanes % (2 * self.lanes)), sentence, words, **where)
+
+    def place(self, lane: int) -> tuple[int, int] | None:
+        """(CTA, thread) of a lane; None for an mbarrier's agent, which is the data that it counted."""
+        cluster, local = divmod(int(lane), 2 * self.lanes)
+        rank, thread = divmod(local, self.threads)
+        return None if local >= self.lanes else (cluster * self.ranks + rank, thread)
 
     def name(self, lane: int) -> str:
-        """As "CTA 0, warp 1, lane 3"; an mbarrier's agent is the data that it counted."""
+        """As "CTA 0, warp 1, lane 3"."""
+        if place := self.place(lane):
+            cta, thread = place
+            return f"CTA {cta}, warp {thread // WARP}, lane {thread % WARP}"
         cluster, local = divmod(int(lane), 2 * self.lanes)
-        if local >= self.lanes:
-            return f"an asynchronous copy to CTA {cluster * self.ranks + (local - self.lanes) % self.ranks}"
-        rank, thread = divmod(local, self.threads)
-        return f"CTA {cluster * self.ranks + rank}, warp {thread // WARP}, lane {thread % WARP}"
+        return f"an asynchronous copy to CTA {cluster * self.ranks + (local - self.lanes) % self.ranks}"
 
     def who(self, lanes: np.ndarray) -> str:
         """The first lane and how many more."""

@@ -56,6 +56,11 @@ class Memory:
         self.read_time[at] = now.time
         return value
 
+    def place(self, at: int) -> dict[str, object]:
+        """The words for an element, numbered through the cluster's CTAs."""
+        index = int(at) % self.size
+        return {"array": self.name, "index": index, "place": f"{self.name}[{index}]"}
+
     def _checked(self, value, at, lane, now):
         late = self.pending[at]
         blank = ~late & ~self.known[at]
@@ -64,7 +69,7 @@ class Memory:
         if late.any():
             now.not_waited(self, late, at, lane, time, "reads")
         if blank.any():
-            now.report("read before written", lane[blank], place=f"{self.name}[{int(at[blank][0]) % self.size}]")
+            now.report("read before written", lane[blank], **self.place(at[blank][0]))
         if early.any():
             now.race(self, early, at, lane, writer, time, "reads", "wrote")
             value = np.where(early, self._raced(value, self.old[at], lane, writer, now), value)

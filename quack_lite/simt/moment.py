@@ -105,10 +105,17 @@ class Moment:
     def uninitialised(self, mbarrier, lane, thread) -> None:
         """Nothing shows `lane` (k,) that `thread` (k,), the first of its CTA, has initialised the mbarrier."""
         other, before = self.checks.name(thread[0]), self.lines[mbarrier.time].number
-        words = {"place": mbarrier.name, "does": "uses", "did": "initialised", "other": other, "before": before}
+        words = {
+            "array": mbarrier.name,
+            "place": mbarrier.name,
+            "does": "uses",
+            "did": "initialised",
+            "other": other,
+            "before": before,
+        }
         self.report("race", lane, advice=BETWEEN[1], **words)
 
     def _words(self, memory, hits, at, other, time):
         first = hits[0]
-        place, line = f"{memory.name}[{at[first] % memory.size}]", self.lines[time[first]].number
-        return {"place": place, "other": self.checks.name(other[first]), "before": line}
+        line = self.lines[time[first]].number
+        return memory.place(at[first]) | {"other": self.checks.name(other[first]), "before": line}
