@@ -1,17 +1,20 @@
 # make lab     set up, look at the machine, open the first lesson    ARGS=--no-browser on a remote machine
 # make test    set up, then everything that is checked
+# make site    set up what it takes, then the course as HTML in build/site
 # PYTHON=python3 in front or behind skips the set-up and uses that interpreter as it is.
 
 SHELL := bash
-.PHONY: lab lab-lite test verify notebooks exercises bench model
+.PHONY: lab lab-lite test verify notebooks exercises bench model site
 
 ifdef PYTHON
 FULL :=
 LITE :=
+SITE :=
 else
 PYTHON := .venv/bin/python
 FULL := .venv/full
 LITE := .venv/lite
+SITE := .venv/site
 endif
 
 # The package works without being installed.
@@ -50,6 +53,10 @@ model: $(FULL)
 	$(PYTHON) -m quack_lite.bench.training
 	$(PYTHON) -m quack_lite.draw.training
 
+# The course as static HTML in build/site, as it is saved: nothing is executed.
+site: $(SITE)
+	$(PYTHON) -m quack_lite.site
+
 INSTALL := -m pip install --disable-pip-version-check
 
 .venv/full: requirements.txt requirements-lite.txt pyproject.toml | .venv/bin/python
@@ -60,6 +67,10 @@ INSTALL := -m pip install --disable-pip-version-check
 .venv/lite: requirements-lite.txt pyproject.toml | .venv/bin/python
 	$(PYTHON) $(INSTALL) -r requirements-lite.txt
 	$(PYTHON) $(INSTALL) -q --no-deps -e .
+	@touch $@
+
+.venv/site: requirements-site.txt | .venv/bin/python
+	$(PYTHON) $(INSTALL) -r requirements-site.txt
 	@touch $@
 
 .venv/bin/python:

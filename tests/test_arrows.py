@@ -15,7 +15,7 @@ LEVELS = """
 __main__
 cli
 lesson doctor
-desk publish transfer
+desk publish site transfer
 grading evidence
 bench draw
 __init__
@@ -34,7 +34,7 @@ HEIGHT = {unit: -line for line, units in enumerate(LEVELS.split("\n")) for unit 
 # Run on any laptop: from the package they may use one another, and never torch or the DSL.
 LITE = {"simt", "tiling", "draw", "ratios", "facts"}
 # Import heavy things only where they are used, so that the command and a lesson start fast and everywhere.
-LAZY = {"__init__", "__main__", "cli", "lesson", "grading", "machine", "desk", "doctor", "publish", "transfer"}
+LAZY = {"__init__", "__main__", "cli", "lesson", "grading", "machine", "desk", "doctor", "publish", "site", "transfer"}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 HEAVY = {"torch", "cutlass", "functional", "bench"}
 

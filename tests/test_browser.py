@@ -21,7 +21,7 @@ from quack_lite import desk, machine
 ROOT = Path(__file__).parents[1]
 CI = os.environ.get("CI") == "true"
 LIMIT = 100  # seconds for each wait
-NOT_COPIED = shutil.ignore_patterns(".*", "work", "__pycache__", "*.egg-info")
+NOT_COPIED = shutil.ignore_patterns(".*", "build", "work", "__pycache__", "*.egg-info")
 PLACES = ("compiler", "gpu", "hopper")
 PROGRAMS = ("chromium", "chromedriver", "make")
 

@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PIN = re.compile(r"([A-Za-z0-9_.-]+)==(\S+?)(?:;.*)?$")
 CI = os.environ.get("CI") == "true"
+LIGHT = ("cli", "machine", "doctor", "desk", "publish", "site", "lesson", "grading")
 needs_make = pytest.mark.skipif(not CI and shutil.which("make") is None, reason="make is not installed")
 
 
@@ -37,10 +38,7 @@ def imports_without_torch(code):
     )
 
 
-@pytest.mark.parametrize(
-    "module",
-    [f"quack_lite{part}" for part in ("", ".cli", ".machine", ".doctor", ".desk", ".publish", ".lesson", ".grading")],
-)
+@pytest.mark.parametrize("module", ["quack_lite", *(f"quack_lite.{name}" for name in LIGHT)])
 def test_importing_loads_neither_torch_nor_cutlass(module):
     assert imports_without_torch(f"import {module}")
 
@@ -50,7 +48,7 @@ def test_an_import_of_torch_would_be_seen():
 
 
 def test_every_line_of_the_requirements_is_an_exact_pin():
-    for name in ("requirements.txt", "requirements-lite.txt", "requirements-tools.txt"):
+    for name in ("requirements.txt", "requirements-lite.txt", "requirements-tools.txt", "requirements-site.txt"):
         for line in (ROOT / name).read_text().splitlines():
             if line and not line.startswith(("#", "-r ")):
                 assert PIN.match(line), f"{name}: {line}"
