@@ -1,22 +1,23 @@
-"""Lesson 02: the kernel without its guard, and with any number of threads in a block."""
+"""Lesson 02: the kernel that forgets its block, and the one with any number of threads in a block."""
 
 import cutlass
 import cutlass.cute as cute
 
 
 @cute.kernel
-def unguarded_square_kernel(mX: cute.Tensor, mY: cute.Tensor):
+def forgotten_block_square_kernel(mX: cute.Tensor, mY: cute.Tensor):
     block, _, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
-    i = block * 256 + thread
-    value = mX[i]
-    mY[i] = value * value
+    i = thread
+    if i < mX.shape[0]:
+        value = mX[i]
+        mY[i] = value * value
 
 
 @cute.jit
-def unguarded_square(mX: cute.Tensor, mY: cute.Tensor, stream):
+def forgotten_block_square(mX: cute.Tensor, mY: cute.Tensor, stream):
     blocks = cute.ceil_div(mX.shape[0], 256)
-    unguarded_square_kernel(mX, mY).launch(grid=(blocks, 1, 1), block=(256, 1, 1), stream=stream)
+    forgotten_block_square_kernel(mX, mY).launch(grid=(blocks, 1, 1), block=(256, 1, 1), stream=stream)
 
 
 @cute.kernel

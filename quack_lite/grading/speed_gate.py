@@ -13,6 +13,7 @@ from quack_lite.grading.feedback import GradeFailed
 from quack_lite.grading.kernel_gates import Cases, fresh, judge_again
 from quack_lite.grading.task import Gate, Submission
 
+ADVICE = "count the bytes that a thread has in flight, and see that neighbours in a warp are neighbours in memory"
 ROUNDS = 3
 FRESH_CALLS = 5
 SLOWER = 1.25  # on values that it has not seen; a single call in a busy queue is timed to within a few percent
@@ -20,16 +21,16 @@ BUSY_PERCENT = 5
 IDLE_SECONDS = 1.1  # nvidia-smi tells the utilisation of up to the last second, in which this process was busy
 
 
-def speed(cases: Cases, size: Any, bytes_moved: int, share: float) -> Gate:
+def speed(cases: Cases, size: Any, bytes_moved: int, share: float, advice: str = ADVICE) -> Gate:
     """Best of three at `size`, L2 flushed, at least `share` of the copy ceiling; values are compared again afterwards.
 
     Then a few calls on new values in the same tensors: who keeps results from the calls before is slower there.
-    bytes_moved: each input read once and each output written once.
+    bytes_moved: each input read once and each output written once.  advice: where to look if it is too slow.
     """
-    return Gate("speed", "gpu", lambda submission: _time(submission, cases, size, bytes_moved, share))
+    return Gate("speed", "gpu", lambda submission: _time(submission, cases, size, bytes_moved, share, advice))
 
 
-def _time(submission: Submission, cases: Cases, size: Any, bytes_moved: int, share: float) -> str:
+def _time(submission: Submission, cases: Cases, size: Any, bytes_moved: int, share: float, advice: str) -> str:
     import torch
 
     from quack_lite import bench
@@ -39,7 +40,8 @@ def _time(submission: Submission, cases: Cases, size: Any, bytes_moved: int, sha
         seconds = _best_seconds(submission, cases, size, bytes_moved)
     except torch.OutOfMemoryError:
         raise GradeFailed("too little GPU memory is free to time it: release() it in the other notebooks") from None
-    return judge_speed(bytes_moved / seconds / 1e9, bench.ceilings().copy, theoretical_peak(), share, shared)
+    reached = bytes_moved / seconds / 1e9
+    return judge_speed(reached, bench.ceilings().copy, theoretical_peak(), share, shared, advice)
 
 
 def _best_seconds(submission: Submission, cases: Cases, size: Any, bytes_moved: int) -> float:
@@ -98,7 +100,9 @@ def judge_fresh(fresh_seconds: float, seconds: float) -> None:
         )
 
 
-def judge_speed(reached: float, ceiling: float, peak: float | None, share: float, shared: bool) -> str:
+def judge_speed(
+    reached: float, ceiling: float, peak: float | None, share: float, shared: bool, advice: str = ADVICE
+) -> str:
     """Words for a speed that is enough, GradeFailed for one that is not. All in GB/s; `share` from 0 to 1.
 
     Only a speed above the hardware's theoretical peak is refused as impossible; the ceiling is a measurement and a
@@ -110,10 +114,7 @@ def judge_speed(reached: float, ceiling: float, peak: float | None, share: float
     if shared:
         return f"{words}; measured, not judged: another process uses this GPU"
     if reached < share * ceiling:
-        raise GradeFailed(
-            f"{words}, and {share:.0%} is asked: count the bytes that a thread has in flight, and see that neighbours "
-            "in a warp are neighbours in memory"
-        )
+        raise GradeFailed(f"{words}, and {share:.0%} is asked: {advice}")
     return words
 
 

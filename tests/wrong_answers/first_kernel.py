@@ -156,4 +156,16 @@ WRONG_ANSWERS = (
         sentence="neighbours in memory",
         easy="right at every length",
     ),
+    WrongAnswer(
+        AFFINE,
+        "a warp a block",
+        (
+            ("i = block * 256 + thread", "i = block * 32 + thread"),
+            ("cute.ceil_div(mX.shape[0], 256)", "cute.ceil_div(mX.shape[0], 32)"),
+            ("block=(256, 1, 1)", "block=(32, 1, 1)"),
+        ),
+        gate="speed",
+        sentence="a block has 256 threads",
+        easy="right at every length",
+    ),
 )

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 WARP = 32
 LAUNCHES = ((1000, 256), (1, 32), (1024, 256), (1025, 256), (31, 32), (999_999, 96), (2**20, 512), (257, 64))
 DIFF_THREADS = 128
-AFFINE_SHARE = 0.4  # of the copy ceiling; one float32 a thread reaches more on any GPU, lanes far apart do not
+AFFINE_SHARE = 0.3  # of the copy ceiling; an H200: 256 threads a block 0.62, 128 0.39, 64 0.2, lanes far apart 0.08
 AFFINE_ELEMENTS = 2**26 - 3  # 256 MB
 AFFINE_TAIL = "look at the guard, and at how many blocks the host function launches"
+AFFINE_SPEED = "see that neighbours in a warp are neighbours in memory, and that a block has 256 threads"
 
 
 def judge_numbers(submission: Submission) -> str:
@@ -180,7 +181,7 @@ TASKS = (
         gates=(
             compiles(),
             values(AFFINE_CASES, AFFINE_TAIL),
-            speed(AFFINE_CASES, AFFINE_ELEMENTS, bytes_moved=8 * AFFINE_ELEMENTS, share=AFFINE_SHARE),
+            speed(AFFINE_CASES, AFFINE_ELEMENTS, 8 * AFFINE_ELEMENTS, share=AFFINE_SHARE, advice=AFFINE_SPEED),
         ),
         hints=(
             "Start from the lesson's square_kernel: the index and the guard stay as they are. What changes in the one "
