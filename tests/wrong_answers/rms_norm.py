@@ -1,0 +1,193 @@
+"""Mistakes that people make in exercise 10, planted in its solution."""
+
+from quack_lite.grading.proofs import WrongAnswer
+
+PROOF = "rms_norm.proof"
+SQUARES = "rms_norm.squares"
+QK = "rms_norm.qk_norm"
+
+BITS = "norm(x[i:j]).tobytes() == alone[i:j].tobytes()"
+BATCHES = "[(i, j) for i in range(len(x)) for j in range(i + 1, len(x) + 1)]"
+LOAD = "b.ld_global(x, (row, j + thread), where=(row < 9) & (j + thread < n), fill=0)"
+
+WRONG_ANSWERS = (
+    WrongAnswer(
+        PROOF,
+        "with a tolerance",
+        ((BITS, "np.allclose(norm(x[i:j]), alone[i:j], equal_nan=True)"),),
+        gate="numbers",
+        sentence="where rows are few",
+        easy="right about every norm that is invariant",
+    ),
+    WrongAnswer(
+        PROOF,
+        "values compared, not bits",
+        ((BITS, "(norm(x[i:j]) == alone[i:j]).all()"),),
+        gate="numbers",
+        sentence="NaN is not equal to itself",
+        easy="right where nothing is NaN",
+    ),
+    WrongAnswer(
+        PROOF,
+        "one row and all rows only",
+        ((BATCHES, "[(0, len(x))]"),),
+        gate="numbers",
+        sentence="4 to 8 rows",
+        easy="right about a norm that treats few rows otherwise",
+    ),
+    WrongAnswer(
+        PROOF,
+        "the first row of each batch only",
+        ((BITS, "norm(x[i:j])[0].tobytes() == alone[i].tobytes()"),),
+        gate="numbers",
+        sentence="a row's place counts too",
+        easy="right where all rows of a batch are treated alike",
+    ),
+    WrongAnswer(
+        PROOF,
+        "every batch but the whole",
+        (("range(i + 1, len(x) + 1)", "range(i + 1, len(x))"),),
+        gate="numbers",
+        sentence="place 11",
+        easy="right about most norms",
+    ),
+    WrongAnswer(
+        SQUARES,
+        "no barrier",
+        (("    b.bar_sync()\n", ""),),
+        gate="checks",
+        sentence="nothing between that orders the two",
+        easy="right in the plain order of many machines",
+    ),
+    WrongAnswer(
+        SQUARES,
+        "two rows in one place",
+        (
+            ("b.st_shared(s, b.warpid, total", "b.st_shared(s, b.warpid % 2, total"),
+            ("first = b.warpid // 2 * 2", "first = 0 * b.warpid"),
+        ),
+        gate="checks",
+        sentence="s[",
+        easy="right with one row a block",
+    ),
+    WrongAnswer(
+        SQUARES,
+        "rows that do not exist",
+        (("where=(row < 9) & (j + thread < n), fill=0", "where=j + thread < n, fill=0"),),
+        gate="checks",
+        sentence="asks for element",
+        easy="right where 4 divides the rows",
+    ),
+    WrongAnswer(
+        SQUARES,
+        "no value for lanes past the end",
+        ((" & (j + thread < n), fill=0", " & (j + thread < n)"),),
+        gate="values",
+        sentence="is nan",
+        easy="right where 64 divides n and 4 the rows",
+    ),
+    WrongAnswer(
+        SQUARES,
+        "one warp of the two",
+        (("b.ld_shared(s, first) + b.ld_shared(s, first + 1)", "b.ld_shared(s, first)"),),
+        gate="values",
+        sentence="and should be",
+        easy="right where a row has at most 32 elements",
+    ),
+    WrongAnswer(
+        SQUARES,
+        "a barrier too many",
+        (("    b.bar_sync()\n", "    b.bar_sync()\n    b.bar_sync()\n"),),
+        gate="traffic",
+        sentence="once all warps have met",
+        easy="right at every length",
+    ),
+    WrongAnswer(
+        SQUARES,
+        "each element loaded twice",
+        (("total + value * value", f"total + value * {LOAD}"),),
+        gate="traffic",
+        sentence="each of them once",
+        easy="right at every length",
+    ),
+    WrongAnswer(
+        SQUARES,
+        "the first warp counted twice",
+        (("b.ld_shared(s, first + 1)", "b.ld_shared(s, first)"),),
+        gate="values",
+        sentence="and should be",
+        easy="right where both warps have the same sum",
+    ),
+    WrongAnswer(
+        QK,
+        "the weight without the one",
+        (("(1.0 + gW[None, lane + j * LANES].load())", "gW[None, lane + j * LANES].load()"),),
+        gate="values",
+        sentence="elements differ",
+        easy="right in models that keep the weight around one",
+    ),
+    WrongAnswer(
+        QK,
+        "two heads in one sum",
+        (("range_constexpr(4)", "range_constexpr(5)"),),
+        gate="values",
+        sentence="elements differ",
+        easy="right for one head",
+    ),
+    WrongAnswer(
+        QK,
+        "half of the lanes",
+        (("range_constexpr(4)", "range_constexpr(3)"),),
+        gate="values",
+        sentence="elements differ",
+        easy="right where a head has at most 64 elements",
+    ),
+    WrongAnswer(
+        QK,
+        "the mean over all places",
+        (("squares / d + EPS", "squares / (2 * LANES * VECTOR) + EPS"),),
+        gate="values",
+        sentence="elements differ",
+        easy="right for heads of 256",
+    ),
+    WrongAnswer(
+        QK,
+        "heads that do not exist",
+        (("    if token < mX.shape[0]:\n        vectors = d // VECTOR\n", "    vectors = d // VECTOR\n"),),
+        gate="values",
+        sentence="output",
+        easy="right where the heads fill the last block",
+    ),
+    WrongAnswer(
+        QK,
+        "rounded before the weight",
+        (("* rstd * (1.0 +", "* rstd).to(mX.element_type).to(Float32) * (1.0 +"), ("y = rX", "y = (rX")),
+        gate="values",
+        sentence="where it is rounded",
+        easy="right in float32",
+    ),
+    WrongAnswer(
+        QK,
+        "no epsilon",
+        (("squares / d + EPS", "squares / d"),),
+        gate="values",
+        sentence="elements differ",
+        easy="right where no head is zero",
+    ),
+    WrongAnswer(
+        QK,
+        "a block reduction",
+        (("    rstd = cute", "    cute.arch.barrier()\n    rstd = cute"),),
+        gate="shape",
+        sentence="a warp or part of it is enough",
+        easy="right for every head",
+    ),
+    WrongAnswer(
+        QK,
+        "element by element",
+        ((".align(16), layout)", ", layout)"),),
+        gate="shape",
+        sentence="has 16 bits",
+        easy="right for every head",
+    ),
+)
