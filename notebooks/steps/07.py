@@ -12,32 +12,51 @@ VECTOR = 8  # of bfloat16: 128 bits
 
 def promised(tX: cute.Tensor, bytes: int) -> cute.Tensor:
     """The same tensor, of which the compiler now believes that it starts at a multiple of `bytes`."""
-    return cute.make_tensor(tX.iterator.align(bytes), tX.layout)
+    start = cute.make_ptr(tX.element_type, tX.iterator.toint(), cute.AddressSpace.gmem, assumed_align=bytes)
+    return cute.make_tensor(start, tX.layout)
 
 
 @cute.kernel
-def promised_copy_kernel(mX: cute.Tensor, mY: cute.Tensor, load: cutlass.Constexpr, store: cutlass.Constexpr):
+def promised_copy_kernel(mX: cute.Tensor, mY: cute.Tensor):
     block, _, _ = cute.arch.block_idx()
     thread, _, _ = cute.arch.thread_idx()
     n = Int32(mX.shape[1])
     pieces = cute.ceil_div(n, THREADS * VECTOR)
     row, vector = block // pieces, block % pieces * THREADS + thread
-    gX = cute.zipped_divide(promised(mX[row, None], load), (VECTOR,))  # (vector, n / vector)
-    gY = cute.zipped_divide(promised(mY[row, None], store), (VECTOR,))  # (vector, n / vector)
+    gX = cute.zipped_divide(promised(mX[row, None], 16), (VECTOR,))  # (vector, n / vector)
+    gY = cute.zipped_divide(promised(mY[row, None], 16), (VECTOR,))  # (vector, n / vector)
     if vector * VECTOR < n:
         gY[None, vector].store(gX[None, vector].load())
 
 
-def promise(load: int, store: int):
-    """A host function that promises the compiler so many bytes of each row's start: of the load's, of the store's."""
+@cute.jit
+def promised_copy(mX: cute.Tensor, mY: cute.Tensor, stream):
+    blocks = mX.shape[0] * cute.ceil_div(mX.shape[1], THREADS * VECTOR)
+    promised_copy_kernel(mX, mY).launch(grid=(blocks, 1, 1), block=(THREADS, 1, 1), stream=stream)
 
-    @cute.jit
-    def promised_copy(mX: cute.Tensor, mY: cute.Tensor, stream):
-        blocks = mX.shape[0] * cute.ceil_div(mX.shape[1], THREADS * VECTOR)
-        kernel = promised_copy_kernel(mX, mY, load, store)
-        kernel.launch(grid=(blocks, 1, 1), block=(THREADS, 1, 1), stream=stream)
 
-    return promised_copy
+def rounded_up(tX: cute.Tensor, bytes: int) -> cute.Tensor:
+    """The tensor from the next multiple of `bytes` on: its own start where that is one."""
+    return cute.make_tensor(tX.iterator.align(bytes), tX.layout)
+
+
+@cute.kernel
+def rounded_copy_kernel(mX: cute.Tensor, mY: cute.Tensor):
+    block, _, _ = cute.arch.block_idx()
+    thread, _, _ = cute.arch.thread_idx()
+    n = Int32(mX.shape[1])
+    pieces = cute.ceil_div(n, THREADS * VECTOR)
+    row, vector = block // pieces, block % pieces * THREADS + thread
+    gX = cute.zipped_divide(rounded_up(mX[row, None], 16), (VECTOR,))  # (vector, n / vector)
+    gY = cute.zipped_divide(rounded_up(mY[row, None], 16), (VECTOR,))  # (vector, n / vector)
+    if vector * VECTOR < n:
+        gY[None, vector].store(gX[None, vector].load())
+
+
+@cute.jit
+def rounded_copy(mX: cute.Tensor, mY: cute.Tensor, stream):
+    blocks = mX.shape[0] * cute.ceil_div(mX.shape[1], THREADS * VECTOR)
+    rounded_copy_kernel(mX, mY).launch(grid=(blocks, 1, 1), block=(THREADS, 1, 1), stream=stream)
 
 
 @cute.kernel
@@ -129,7 +148,8 @@ def row_cut(mX: cute.Tensor, row, along):
 
 def vector_at(mX: cute.Tensor, row, first) -> cute.Tensor:
     """The vector (VECTOR) of a row of mX (m, n) that starts at a boundary."""
-    return cute.make_tensor((mX[row, None].iterator + first).align(16), cute.make_layout(VECTOR))
+    start = cute.make_tensor(mX[row, None].iterator + first, cute.make_layout(VECTOR))
+    return promised(start, 16)
 
 
 @cute.kernel
