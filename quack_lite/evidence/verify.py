@@ -20,7 +20,7 @@ from quack_lite import machine
 from quack_lite.evidence import digest, plants, processes, receipts, sanitizers
 
 CHECKED = 3  # kernels a process
-WATCHED = {"memcheck": 48, "racecheck": 8, "initcheck": 48, "synccheck": 48}  # the same; most take long to start
+WATCHED = {"memcheck": 48, "racecheck": 4, "initcheck": 48, "synccheck": 48}  # the same; most take long to start
 RACE_LANES = 6  # of the lanes, for racecheck: it fills the GPU, and more of them at once take longer
 KERNELS_A_LANE = 3  # in a round: short ones, since none is begun that may not end in time
 RESERVE = 10  # seconds to write the receipts

@@ -161,8 +161,13 @@ def gpu_is_shared(ask: Callable[[str], list[str]] | None = None) -> bool:
 
 
 def _nvidia_smi(query: str) -> list[str]:
+    """What nvidia-smi says of torch's current device; another GPU of the machine has no part in it."""
+    import torch
+
+    device = f"GPU-{torch.cuda.get_device_properties().uuid}"
+    command = ["nvidia-smi", "-i", device, query, "--format=csv,noheader"]
     try:
-        told = subprocess.run(["nvidia-smi", query, "--format=csv,noheader"], capture_output=True, text=True, timeout=5)
+        told = subprocess.run(command, capture_output=True, text=True, timeout=5)
     except (OSError, subprocess.TimeoutExpired):
         return []
     return [line for line in told.stdout.splitlines() if line.strip()] if told.returncode == 0 else []
