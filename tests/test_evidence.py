@@ -370,7 +370,6 @@ def machine_without_a_gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(receipts.write, "__defaults__", (tmp_path,))
     monkeypatch.setattr(receipts.unwatched, "__defaults__", (tmp_path,))
     monkeypatch.setattr(receipts.remove, "__defaults__", (tmp_path,))
-    monkeypatch.setattr(receipts.no_longer_unverified, "__defaults__", (tmp_path / "unverified.json",))
     return tmp_path
 
 
@@ -416,18 +415,6 @@ def test_a_receipt_that_lacks_a_tool_is_completed(machine_without_a_gpu):
     assert receipts.unwatched("a", verify.TOOLS) == ["memcheck"]
     assert verify.run() == 0
     assert receipts.unwatched("a", verify.TOOLS) == []
-
-
-def test_a_kernel_waits_for_a_gpu_as_long_as_it_is_not_changed(tmp_path):
-    path = tmp_path / "unverified.json"
-    receipts.replace(path, {"a": {"ptx": "1", "ir": "2"}, "b": {"ptx": "3", "ir": "4"}})
-    same, changed = {"a": {"ptx": "1", "ir": "2"}}, {"a": {"ptx": "1", "ir": "9"}}
-    assert receipts.faults(same, tmp_path / "none", path) == []
-    assert receipts.faults(changed, tmp_path / "none", path) == ["a never ran on a GPU: `make verify` on one"]
-    receipts.no_longer_unverified(["a"], path)
-    assert set(receipts.unverified(path)) == {"b"}
-    receipts.no_longer_unverified(["b"], path)
-    assert not path.exists()
 
 
 def test_verify_writes_nothing_when_a_tool_misses_its_fault(machine_without_a_gpu, monkeypatch, capsys):
