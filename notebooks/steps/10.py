@@ -13,15 +13,16 @@ VECTOR = 8  # of bfloat16: 128 bits
 EPS = 1e-6
 
 
-def aligned(tX: cute.Tensor, bytes: int) -> cute.Tensor:
+def promised(tX: cute.Tensor, bytes: int) -> cute.Tensor:
     """The same tensor, of which the compiler now believes that it starts at a multiple of `bytes`."""
-    return cute.make_tensor(tX.iterator.align(bytes), tX.layout)
+    start = cute.make_ptr(tX.element_type, tX.iterator.toint(), cute.AddressSpace.gmem, assumed_align=bytes)
+    return cute.make_tensor(start, tX.layout)
 
 
 def row_vectors(gX: cute.Tensor) -> cute.Tensor:
     """A row (n) as vectors of 8, (vector, n / vector), with the promise that it starts at a multiple of 16 bytes."""
     layout = cute.make_layout((VECTOR, gX.shape[0] // VECTOR), stride=(1, VECTOR))
-    return cute.make_tensor(gX.iterator.align(16), layout)
+    return cute.make_tensor(promised(gX, 16).iterator, layout)
 
 
 def total(x):
@@ -242,7 +243,7 @@ def whole_norm(plan: tiling.RowPlan):
 
     @cute.jit
     def rms_norm(mX: cute.Tensor, mW: cute.Tensor, mY: cute.Tensor, stream):
-        mW = aligned(mW, 4)
+        mW = promised(mW, 4)
         whole_kernel(mX, mW, mY, EPS, plan).launch(**grid.a_group_a_row(mX, plan), stream=stream)
 
     return rms_norm

@@ -42,15 +42,16 @@ class Plan(NamedTuple):
     threads: int
 
 
-def aligned(tX: cute.Tensor, bytes: int) -> cute.Tensor:
+def promised(tX: cute.Tensor, bytes: int) -> cute.Tensor:
     """The same tensor, of which the compiler now believes that it starts at a multiple of `bytes`."""
-    return cute.make_tensor(tX.iterator.align(bytes), tX.layout)
+    start = cute.make_ptr(tX.element_type, tX.iterator.toint(), cute.AddressSpace.gmem, assumed_align=bytes)
+    return cute.make_tensor(start, tX.layout)
 
 
 def row_vectors(gX: cute.Tensor) -> cute.Tensor:
     """A row (n) as vectors of 8, (vector, n / vector), with the promise that it starts at a multiple of 16 bytes."""
     layout = cute.make_layout((VECTOR, gX.shape[0] // VECTOR), stride=(1, VECTOR))
-    return cute.make_tensor(gX.iterator.align(16), layout)
+    return cute.make_tensor(promised(gX, 16).iterator, layout)
 
 
 def total(x):
@@ -216,7 +217,7 @@ def layer_norm_with(plan: tiling.RowPlan):
 
     @cute.jit
     def layer_norm(mX: cute.Tensor, mW: cute.Tensor, mB: cute.Tensor, mY: cute.Tensor, stream):
-        mW, mB = aligned(mW, 4), aligned(mB, 4)
+        mW, mB = promised(mW, 4), promised(mB, 4)
         launched = layer_norm_kernel(mX, mW, mB, mY, EPS, plan)
         launched.launch(**grid.a_group_a_row(mX, plan), stream=stream)
 

@@ -168,7 +168,7 @@ WRONG_ANSWERS = (
     WrongAnswer(
         GROUP,
         "element by element",
-        ((".align(16), cute", ", cute"),),
+        (("make_tensor(start", "make_tensor(gX.iterator"),),
         gate="shape",
         sentence="take whole vectors",
         easy="right for every group",

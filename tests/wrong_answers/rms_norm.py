@@ -185,7 +185,7 @@ WRONG_ANSWERS = (
     WrongAnswer(
         QK,
         "element by element",
-        ((".align(16), layout)", ", layout)"),),
+        (("make_tensor(start", "make_tensor(gX.iterator"),),
         gate="shape",
         sentence="has 16 bits",
         easy="right for every head",
