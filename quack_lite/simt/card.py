@@ -90,8 +90,13 @@ class Sides:
 
 
 def _lines(given) -> list[str]:
-    text = given if isinstance(given, str) else inspect.getsource(inspect.unwrap(given))
+    text = given if isinstance(given, str) else _from_def(inspect.getsource(inspect.unwrap(given)))
     return [line for line in text.expandtabs().splitlines() if line.strip()]
+
+
+def _from_def(text: str) -> str:
+    """Without decorators: of a kernel that was traced before, inspect finds none."""
+    return text[re.search(r"^\s*def ", text, re.M).start() :]
 
 
 def _key(line: str) -> tuple[str, ...]:
