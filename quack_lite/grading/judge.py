@@ -12,6 +12,13 @@ from quack_lite.grading.task import PLACE_NAMES, Submission, Task
 if TYPE_CHECKING:
     from quack_lite.simt import Request
 
+# What NumPy and Python say of a program that is written as for one thread, and what to do.
+SAY_MORE = {
+    "The truth value of an array": "in a program a value has an entry for each lane, and if, min and max want one: use "
+    "where=, np.where, np.minimum, np.maximum",
+    "'Memory' object": "load with b.ld_global(x, i), store with b.st_global(y, i, value)",
+}
+
 
 def judge(task: Task, answer: Any, here: Mapping[str, bool], source: str = "") -> Verdict:
     """The verdict on `answer`. `here` says which places this machine has; `source` names the file of the answer."""
@@ -45,4 +52,6 @@ def explain(error: BaseException, source: str) -> str:
         return f"this is still the stub ({error}): write it where the NotImplementedError stands"
     if isinstance(error, SystemExit):
         return f"your code ends Python{line_of(error, source)}: take that out, a function only returns"
-    return f"your code raised {type(error).__name__}{line_of(error, source)}: {first_line(error)}"
+    said = first_line(error)
+    more = next((f"; {more}" for begin, more in SAY_MORE.items() if said.startswith(begin)), "")
+    return f"your code raised {type(error).__name__}{line_of(error, source)}: {said}{more}"

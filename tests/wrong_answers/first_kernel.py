@@ -89,6 +89,14 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         DIFF,
+        "indexes as in the kernel",
+        (("before = b.ld_global(x, i, where=inside)", "before = x[i]"),),
+        gate="checks",
+        sentence="load with b.ld_global",
+        easy="right in CuTe-DSL",
+    ),
+    WrongAnswer(
+        DIFF,
         "loads the first element twice",
         (
             (

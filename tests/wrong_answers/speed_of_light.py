@@ -117,5 +117,6 @@ WRONG_ANSWERS = (
         "10^9 too little",
         "right with the clock in ticks a second",
     ),
+    budget("the lesson's eight bytes", "sms * lanes * ghz / (copy / 8)", "elements of 4 bytes", "right for float32"),
     budget("upside down", "copy / (2 * element_bytes) / (sms * lanes * ghz)", "over elements", "right where it is 1"),
 )

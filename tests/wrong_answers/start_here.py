@@ -38,6 +38,14 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         MIN,
+        "Python's min",
+        (("np.minimum(value, other)", "min(value, other)"),),
+        gate="value",
+        sentence="if, min and max want one",
+        easy="right for two numbers",
+    ),
+    WrongAnswer(
+        MIN,
         "adds",
         (("np.minimum(value, other)", "value + other"),),
         gate="value",

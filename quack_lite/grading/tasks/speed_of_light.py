@@ -199,6 +199,7 @@ def judge_free(given: Any, machine: Machine, size: int) -> None:
     if math.isclose(given, wanted, rel_tol=TOLERANCE):
         return
     factors = {
+        FULL / size: "that is for elements of 4 bytes, as in the lesson: a copy moves 2 * element_bytes for each",
         1 / 2: "that is half: each element is read and written, and `copy` counts both",
         2: "that is twice too much: a multiply-add counts as one here, not as two operations",
         1 / machine.sms: "that is for one SM: all of them compute, and `copy` is that of the whole machine",
