@@ -16,6 +16,14 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         BYTES,
+        "bytes in place of tensors",
+        (("sum(len(set(inputs)) + 1", "sum(4 * len(set(inputs)) + 4"),),
+        gate="numbers",
+        sentence="count tensors",
+        easy="right for elements of one byte",
+    ),
+    WrongAnswer(
+        BYTES,
         "results not counted",
         (("len(set(inputs)) + 1", "len(set(inputs))"),),
         gate="numbers",

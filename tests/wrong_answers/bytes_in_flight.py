@@ -59,6 +59,14 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         MEAN,
+        "an if for a whole block",
+        (("    rest = thread < n % 8\n", "    rest = thread < n % 8 if thread < n else False\n"),),
+        gate="checks",
+        sentence="in place of `if` and min",
+        easy="right for one thread",
+    ),
+    WrongAnswer(
+        MEAN,
         "the last group taken for a full one",
         (("where=group < n // 8", "where=8 * group < n"),),
         gate="checks",

@@ -73,9 +73,10 @@ def judge_eager(given: Any, operations: list) -> None:
         sum(len(set(inputs)) for inputs, _ in operations): "each operation also writes its result",
         sum(len({*inputs, output}) for inputs, output in operations): "a tensor that is read and then overwritten is "
         "moved twice",
+        4 * wanted: "that is in bytes of float32: count tensors",
     }
     raise GradeFailed(
-        f"eager({operations}) gave {given!r}: {slips.get(given, 'count what each operation moves alone')}"
+        f"eager({operations}) gave {given!r}: {slips.get(given, 'count what each operation of this list moves alone')}"
     )
 
 

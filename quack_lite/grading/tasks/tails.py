@@ -98,6 +98,10 @@ def judge_width(given: Any, rows: Rows) -> None:
         "its size",
         width(rows._replace(stride=0)): "the second row starts `stride` elements behind the first",
         width(rows._replace(n=0)): "the last access of a row would reach over its end",
+        math.gcd(VECTOR, rows.n, rows.stride, rows.address // rows.itemsize): "an access has at most 16 bytes, "
+        f"{LOAD_BYTES // rows.itemsize} elements of {rows.itemsize} here",
+        math.gcd(LOAD_BYTES // rows.itemsize, rows.n, rows.stride, rows.address): "the address is in bytes: divide it "
+        "by itemsize",
     }
     why = slips.get(given, "it is the largest power of two, of at most 16 bytes, that divides n, stride and address")
     raise GradeFailed(f"width{tuple(rows)} gave {given!r}: {why}")
@@ -116,6 +120,13 @@ def judge_cut(given: Any, n: int, address: int, itemsize: int) -> None:
         raise GradeFailed(f"{call}: the row ends before its first boundary, so all of its {n} elements are head")
     if given[0] == vector and wanted[0] == 0:
         raise GradeFailed(f"{call}: the row starts at a boundary, so nothing lies before it")
+    if given[0] != wanted[0] and given[0] == wanted[0] * itemsize:
+        raise GradeFailed(f"{call}: that head is in bytes: count elements of {itemsize}")
+    if given[0] != wanted[0] and given[0] == vector - wanted[0]:
+        raise GradeFailed(
+            f"{call}: the start lies so far behind a boundary, and the first multiple of 16 bytes comes {wanted[0]} "
+            "elements behind the start"
+        )
     if given[0] + given[1] * vector + given[2] != n:
         raise GradeFailed(f"{call}: head, {vector} elements a vector, and tail do not add up to {n}")
     if given[0] != wanted[0]:
