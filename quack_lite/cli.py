@@ -39,6 +39,12 @@ def _grade(arguments):
     return report.grade(arguments.targets, **options)
 
 
+def _report(arguments):
+    from quack_lite.grading import batch
+
+    return batch.report(arguments.folder, html=arguments.html, csv=arguments.csv)
+
+
 def _progress(arguments):
     from quack_lite.grading import standing
 
@@ -111,6 +117,13 @@ def _parser() -> argparse.ArgumentParser:
     mode.add_argument("--parked", action="store_true", help="only kernel tasks that wait for a GPU")
     grade.add_argument("--json", action="store_true", help="print the results as JSON")
     grade.add_argument("--junit", metavar="FILE", help="write the results to FILE as JUnit's XML")
+
+    report = command("report", _report, "Grade a folder of submissions: who has done what, and the usual mistakes.")
+    report.add_argument("folder", metavar="SUBMISSIONS", help="a folder or a notebook for each learner, by their names")
+    written = {"nargs": "?", "metavar": "FILE"}
+    report.add_argument("--html", const="report.html", help="write a page (report.html unless given)", **written)
+    about = "write a line for each learner and task (report.csv unless given)"
+    report.add_argument("--csv", const="report.csv", help=about, **written)
 
     command("progress", _progress, "Show lessons, tasks and points, and what to do next.")
 

@@ -9,6 +9,7 @@ import pytest
 from quack_lite import cli
 
 GRADE = {"proofs": False, "parked": False, "json": False, "junit": None}
+REPORT = {"html": "report.html", "csv": "report.csv"}
 
 
 @pytest.fixture
@@ -46,6 +47,14 @@ def calls(monkeypatch):
         ("grade --parked", "grading.report", "grade", (([],), GRADE | {"parked": True})),
         ("grade 05 --json", "grading.report", "grade", ((["05"],), GRADE | {"json": True})),
         ("grade --junit a.xml", "grading.report", "grade", (([],), GRADE | {"junit": "a.xml"})),
+        ("report all", "grading.batch", "report", (("all",), {"html": None, "csv": None})),
+        (
+            "report all --html --csv",
+            "grading.batch",
+            "report",
+            (("all",), {"html": "report.html", "csv": "report.csv"}),
+        ),
+        ("report all --html a.html", "grading.batch", "report", (("all",), {"html": "a.html", "csv": None})),
         ("progress", "grading.standing", "show", ((), {})),
         ("hint tails.a", "grading.hints", "hint", (("tails.a",), {})),
         ("reset 05", "desk", "reset", (("05",), {})),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # of a terminal, in the compiler's messages
 LONGEST = 1000  # characters of a sentence: it may quote what an answer returned
+STUB = "this is still the stub"  # how the sentence on an answer begins that nobody has written
 
 
 class GradeFailed(Exception):
@@ -50,6 +51,11 @@ class Verdict:
     sentence: str = ""
     seen: tuple[tuple[str, str], ...] = ()
     picture: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is an answer at all, and not the exercise's stub."""
+        return not self.sentence.startswith(STUB)
 
     def lines(self) -> list[str]:
         """The verdict as a learner reads it; a failure's last line is its GradeFailed."""

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from quack_lite.grading.feedback import LONGEST, GradeFailed, Verdict, first_line, line_of
+from quack_lite.grading.feedback import LONGEST, STUB, GradeFailed, Verdict, first_line, line_of
 from quack_lite.grading.task import PLACE_NAMES, Submission, Task
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _access_map(request: Request) -> dict[str, str]:
 def explain(error: BaseException, source: str) -> str:
     """One sentence on an error that the answer itself raised, with the answer's line that it came from."""
     if isinstance(error, NotImplementedError):
-        return f"this is still the stub ({error}): write it where the NotImplementedError stands"
+        return f"{STUB} ({error}): write it where the NotImplementedError stands"
     if isinstance(error, SystemExit):
         return f"your code ends Python{line_of(error, source)}: take that out, a function only returns"
     said = first_line(error)

@@ -68,9 +68,9 @@ def of(tables: Tables, root: Path = ROOT) -> list[Lesson]:
         raise ValueError(f"there are no lessons in {root}: run this in a clone of the course")
     found = []
     for name in sorted(lessons | exercises):
-        worth = _worth(exercises[name]) if name in exercises else {}
-        tasks = tuple(_standing(task, points, tables["tasks"].get(task)) for task, points in worth.items())
-        begun = any(task in tables["tasks"] or task in tables["hints"] for task in worth)
+        points = worth(exercises[name]) if name in exercises else {}
+        tasks = tuple(_standing(task, each, tables["tasks"].get(task)) for task, each in points.items())
+        begun = any(task in tables["tasks"] or task in tables["hints"] for task in points)
         found.append(Lesson(name, name in lessons, tasks, begun))
     return found
 
@@ -111,7 +111,7 @@ def _standing(task: str, points: int, entry: dict[str, Any] | None) -> Standing:
     return Standing(task, points, state, words[entry["status"]] + entry.get("date", "")[:10])
 
 
-def _worth(exercise: Path) -> dict[str, int]:
+def worth(exercise: Path) -> dict[str, int]:
     """{task: points} of an exercise, in its order."""
     import nbformat
 
