@@ -1,17 +1,20 @@
 # make lab     set up, look at the machine, open the first lesson    ARGS=--no-browser on a remote machine
 # make test    set up, then everything that is checked
 # make site    set up what it takes, then the course as HTML in build/site
+# make wheels  all that make lab installs, to build/wheels or WHEELS=dir; then make lab WHEELS=dir needs no network
 # PYTHON=python3 in front or behind skips the set-up and uses that interpreter as it is.
 
 SHELL := bash
-.PHONY: lab lab-lite test verify notebooks exercises bench model site
+.PHONY: lab lab-lite test verify notebooks exercises bench model site wheels wheels-lite student-release whole
 
 ifdef PYTHON
+VENV :=
 FULL :=
 LITE :=
 SITE :=
 else
 PYTHON := .venv/bin/python
+VENV := .venv/bin/python
 FULL := .venv/full
 LITE := .venv/lite
 SITE := .venv/site
@@ -28,18 +31,18 @@ lab-lite: $(LITE)
 	@$(PYTHON) -m quack_lite doctor || true
 	@$(PYTHON) -m quack_lite.desk $(ARGS)
 
-test: $(FULL)
+test: whole $(FULL)
 	@bash tests/run_parts.sh $(PYTHON)
 
 # The next five write what others read: receipts, outputs, exercises, records. All but exercises need a Hopper GPU.
-verify: $(FULL)
+verify: whole $(FULL)
 	$(PYTHON) -m quack_lite verify $(ARGS)
 
 NOTEBOOKS ?= $(wildcard notebooks/*.ipynb solutions/*.ipynb)
 notebooks: $(FULL)
 	$(PYTHON) -m quack_lite.publish $(NOTEBOOKS)
 
-exercises: $(FULL)
+exercises: whole $(FULL)
 	$(PYTHON) -m quack_lite.grading.derive
 
 # All operators, what has no record that holds; or OPERATOR=softmax, ARGS='--backward --dtype fp32' for one.
@@ -57,19 +60,42 @@ model: $(FULL)
 site: $(SITE)
 	$(PYTHON) -m quack_lite.site
 
-INSTALL := -m pip install --disable-pip-version-check
+# For teachers: what students get, and a set-up without a network. Wheels are for this system and this Python's version.
+# What is left out shows solutions, or serves those who change the course: tests/ plants mistakes in solutions.
+RELEASE ?= build/quack_lite-students.zip
+LEFT_OUT := solutions tests conftest.py .ci
+student-release:
+	@mkdir -p build
+	git archive --format=zip --prefix=quack_lite/ -o "$(RELEASE)" HEAD -- . $(LEFT_OUT:%=':!%')
+	@echo "$(RELEASE): the last commit without $(LEFT_OUT)."
+
+whole:
+	@[ -d tests ] || { echo "make $(MAKECMDGOALS) needs tests/ and solutions/, and this copy for students has none." >&2; exit 1; }
+
+wheels: $(VENV)
+	$(PYTHON) -m pip wheel --disable-pip-version-check -w "$(or $(WHEELS),build/wheels)" -r requirements.txt
+
+wheels-lite: $(VENV)
+	$(PYTHON) -m pip wheel --disable-pip-version-check -w "$(or $(WHEELS),build/wheels)" -r requirements-lite.txt
+
+INSTALL := -m pip install --disable-pip-version-check $(if $(WHEELS),--no-index --find-links "$(WHEELS)")
+LOOK := @[ -z "$(WHEELS)" ] || ls "$(WHEELS)"/*.whl >/dev/null 2>&1 || \
+  { echo "WHEELS=$(WHEELS): no wheel is there. Where there is a network, make wheels WHEELS=dir fills it." >&2; exit 1; }
 
 .venv/full: requirements.txt requirements-lite.txt pyproject.toml | .venv/bin/python
+	$(LOOK)
 	$(PYTHON) $(INSTALL) -r requirements.txt
 	$(PYTHON) $(INSTALL) -q --no-deps -e .
 	@touch $@
 
 .venv/lite: requirements-lite.txt pyproject.toml | .venv/bin/python
+	$(LOOK)
 	$(PYTHON) $(INSTALL) -r requirements-lite.txt
 	$(PYTHON) $(INSTALL) -q --no-deps -e .
 	@touch $@
 
 .venv/site: requirements-site.txt | .venv/bin/python
+	$(LOOK)
 	$(PYTHON) $(INSTALL) -r requirements-site.txt
 	@touch $@
 

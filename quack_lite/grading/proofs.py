@@ -53,7 +53,14 @@ class Proof:
 
 
 def prove(target: str | None = None) -> int:
-    """Prints a table of all candidates and the two closing lines; returns 0 if every proof holds, otherwise 1."""
+    """Prints a table of all candidates and the two closing lines; returns 0 if every proof holds, otherwise 1.
+
+    ValueError where this copy of the course has no solutions.
+    """
+    if not names.exercises(ROOT / "solutions"):
+        raise ValueError(
+            "--proofs needs solutions/ and tests/, which a copy for students has not: take the whole course"
+        )
     slugs = [
         slug for slug in tasks.slugs() if target is None or names.means(target.partition(".")[0], solution_path(slug))
     ]
