@@ -21,6 +21,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _doctor(arguments):
+    if arguments.workshop is not None:
+        from quack_lite import workshop
+
+        return workshop.run(arguments.workshop, json=arguments.json)
     from quack_lite import doctor
 
     return doctor.run(json=arguments.json)
@@ -104,6 +108,8 @@ def _parser() -> argparse.ArgumentParser:
 
     doctor = command("doctor", _doctor, "Say what this machine can do, and what to do where something is not right.")
     doctor.add_argument("--json", action="store_true", help="the same as JSON")
+    about = "also what a workshop of so many (30 unless given) needs: for the day before"
+    doctor.add_argument("--workshop", metavar="PEOPLE", nargs="?", type=int, const=30, help=about)
 
     start = command("start", _start, "Copy an exercise to work/ and open it in JupyterLab.")
     start.add_argument("number", metavar="NN", help="the number of the exercise, as 05 or project_a")

@@ -26,7 +26,11 @@ class Line:
 
 def run(json: bool = False) -> int:
     """Print the findings as a table, or as JSON; 0 if everything works that this machine can have, else 1."""
-    found = lines()
+    return tell(lines(), json)
+
+
+def tell(found: list[Line], json: bool) -> int:
+    """Print these findings as a table, or as JSON; 0 if none of them is wrong, else 1."""
     wrong = any(line.state == "wrong" for line in found)
     if json:
         print(
@@ -41,13 +45,14 @@ def run(json: bool = False) -> int:
 
 def lines() -> list[Line]:
     """All findings, in the order in which they are worth mending."""
-    found = [_safely(name, look) for name, look in _LOOKS.items()]
+    found = [safely(name, look) for name, look in _LOOKS.items()]
     if machine.places()["gpu"]:
         found += _measured()
     return found
 
 
-def _safely(name: str, look: Callable[[], tuple[str, ...]]) -> Line:
+def safely(name: str, look: Callable[[], tuple[str, ...]]) -> Line:
+    """What `look` finds (state, found, and what to do); a look that raises is a finding too."""
     try:
         return Line(name, *look())
     except Exception as error:

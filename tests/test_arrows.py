@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "quack_lite"
 LEVELS = """
 __main__
 cli
+workshop
 lesson doctor
 desk publish site transfer
 grading evidence

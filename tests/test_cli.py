@@ -39,6 +39,8 @@ def calls(monkeypatch):
     [
         ("doctor", "doctor", "run", ((), {"json": False})),
         ("doctor --json", "doctor", "run", ((), {"json": True})),
+        ("doctor --workshop", "workshop", "run", ((30,), {"json": False})),
+        ("doctor --workshop 12 --json", "workshop", "run", ((12,), {"json": True})),
         ("start 05", "desk", "start", (("05",), {"browser": True})),
         ("start 5 --no-browser", "desk", "start", (("5",), {"browser": False})),
         ("grade", "grading.report", "grade", (([],), GRADE)),

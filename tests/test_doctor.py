@@ -93,7 +93,7 @@ def test_a_look_that_raises_becomes_a_line():
     def broken():
         raise RuntimeError("first line\nsecond line")
 
-    line = doctor._safely("GPU", broken)
+    line = doctor.safely("GPU", broken)
     assert (line.state, line.found) == ("wrong", "RuntimeError: first line second line")
     assert line.todo
 
