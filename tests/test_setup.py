@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PIN = re.compile(r"([A-Za-z0-9_.-]+)==(\S+?)(?:;.*)?$")
 CI = os.environ.get("CI") == "true"
-LIGHT = ("cli", "machine", "doctor", "desk", "publish", "site", "lesson", "grading")
+LIGHT = ("cli", "machine", "doctor", "workshop", "desk", "publish", "site", "lesson", "grading")
 needs_make = pytest.mark.skipif(not CI and shutil.which("make") is None, reason="make is not installed")
 
 
