@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from quack_lite import machine
+from quack_lite import machine, surroundings
 
 PYTHONS = ((3, 11), (3, 13))
 GLIBC = (2, 28)
@@ -75,7 +75,7 @@ def _python():
 
 
 def _system():
-    system = f"{platform.system()} {platform.machine()}"
+    system = surroundings.name_of_system()
     if platform.system() != "Linux":
         return "absent", system, "The Model works here. For Compiler and GPU, take a Linux machine."
     library, version = platform.libc_ver()
@@ -207,15 +207,21 @@ def _gpu_works():
 
 _LOOKS = {
     "Python": _python,
+    "environment": surroundings.environment,
     "system": _system,
+    "disk": surroundings.disk,
     "torch": _torch,
     "driver": _driver,
     "GPU": _gpu,
+    "MIG": surroundings.parts_of_gpu,
+    "GPU's memory": surroundings.memory_of_gpu,
     "DSL": _dsl,
     "DSL's CUDA": _flavour,
     "apache-tvm-ffi": _tvm_ffi,
     "Compiler works": _compiler_works,
     "GPU works": _gpu_works,
+    "NVIDIA's tools": surroundings.tools,
+    "counters": surroundings.counters,
 }
 
 

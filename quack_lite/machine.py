@@ -7,11 +7,16 @@ import ctypes
 import functools
 import importlib.metadata
 import importlib.util
+import os
+import shutil
 import sys
 from pathlib import Path
 
 OLDEST_CAPABILITY = (8, 0)
 HOPPER = 9
+TOOLS = ("ncu", "nsys", "compute-sanitizer", "cuobjdump", "nvdisasm")
+# Where CUDA and the profilers' own packages put a tool.
+INSTALLED = ("usr/local/cuda*/bin", "opt/nvidia/nsight-compute/*", "opt/nvidia/nsight-systems/*/bin")
 
 
 def places() -> dict[str, bool]:
@@ -57,6 +62,19 @@ def has_dsl() -> bool:
         return False
     folders = importlib.util.find_spec("cutlass").submodule_search_locations or []
     return any((Path(folder) / "cute").is_dir() for folder in folders)
+
+
+def tool(name: str, root: Path = Path("/")) -> str | None:
+    """One of NVIDIA's tools: on the path, from a wheel of requirements-tools.txt, or where CUDA is; None without it."""
+    spec = importlib.util.find_spec("nvidia")
+    wheels = [path for folder in (spec.submodule_search_locations if spec else []) for path in _in_wheel(folder, name)]
+    installed = [path for where in INSTALLED for path in sorted(root.glob(f"{where}/{name}"), reverse=True)]
+    usable = (str(path) for path in (*wheels, *installed) if os.access(path, os.X_OK))
+    return shutil.which(name) or next(usable, None)
+
+
+def _in_wheel(folder: str, name: str) -> list[Path]:
+    return [path for where in ("bin", name) for path in Path(folder).glob(f"*/{where}/{name}")]
 
 
 def _why_no_compiler() -> str:

@@ -4,11 +4,8 @@ A clean summary counts only with the launch record of the worker that the tool w
 turn from a pattern into the right values.
 """
 
-import importlib.util
 import itertools
-import os
 import re
-import shutil
 import tempfile
 import time
 from collections.abc import Sequence
@@ -16,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from quack_lite import machine
 from quack_lite.evidence import processes
 
 
@@ -42,11 +40,8 @@ ports = itertools.cycle(range(FIRST_PORT, FIRST_PORT + 100 * PORTS_EACH, PORTS_E
 
 
 def find() -> str | None:
-    """compute-sanitizer, on the path or from the wheel in requirements-tools.txt; None without it."""
-    spec = importlib.util.find_spec("nvidia")
-    folders = spec.submodule_search_locations if spec else []
-    wheels = [path for folder in folders for path in Path(folder).glob("*/compute-sanitizer/compute-sanitizer")]
-    return shutil.which("compute-sanitizer") or next((str(path) for path in wheels if os.access(path, os.X_OK)), None)
+    """compute-sanitizer, as machine.tool finds it; None without it."""
+    return machine.tool("compute-sanitizer")
 
 
 def examine(tool: str, kernels: Sequence[str], deadline: float, **options) -> dict[str, dict]:

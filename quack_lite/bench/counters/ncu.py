@@ -5,12 +5,13 @@ Source: Nsight Compute Documentation, "Nsight Compute CLI" (options, CSV) and "P
 
 import csv
 import re
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from quack_lite import machine
 
 # (PTX stem, what is counted): the metric.
 COUNTERS = {
@@ -51,9 +52,8 @@ class Launch(NamedTuple):
 
 
 def find() -> str | None:
-    """ncu, on the path or where CUDA and Nsight Compute are installed; None without it."""
-    places = [*Path("/usr/local").glob("cuda*/bin/ncu"), *Path("/opt/nvidia/nsight-compute").glob("*/ncu")]
-    return shutil.which("ncu") or next((str(path) for path in sorted(places, reverse=True)), None)
+    """ncu, as machine.tool finds it; None without it."""
+    return machine.tool("ncu")
 
 
 def version(ncu: str) -> str:
