@@ -83,12 +83,12 @@ def _bench(arguments):
     if arguments.summary:
         from quack_lite import ratios
 
-        return ratios.show()
+        return ratios.show(json=arguments.json)
     from quack_lite.bench import command
 
     if arguments.all:
-        return command.run_all(arguments.seconds)
-    return command.run(arguments.operator, arguments.dtype, backward=arguments.backward)
+        return command.run_all(arguments.seconds, json=arguments.json)
+    return command.run(arguments.operator, arguments.dtype, backward=arguments.backward, json=arguments.json)
 
 
 def _verify(arguments):
@@ -150,6 +150,8 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("operator", metavar="OPERATOR", nargs="?", help="as softmax")
     what.add_argument("--all", action="store_true", help="whatever has no record that holds; again goes on from there")
     what.add_argument("--summary", action="store_true", help="print what the records say; needs no GPU")
+    about = "print the records as JSON, and nothing else on stdout: what an issue about another GPU takes"
+    bench.add_argument("--json", action="store_true", help=about)
     bench.add_argument("--backward", action="store_true", help="of OPERATOR, the backward")
     bench.add_argument("--dtype", default="bf16", help="of OPERATOR: bf16, fp16 or fp32 (bf16 unless given)")
     bench.add_argument("--seconds", type=float, default=480, help="of --all: stop before these are over (480)")

@@ -4,7 +4,7 @@ A ratio is our speed over a peer's, on the same bytes in the same run, where the
 which ours was refused or wrong has the ratio 0.
 """
 
-import json
+import json as json_module
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -48,7 +48,7 @@ class Line(NamedTuple):
 
 def read_all(folder: Path = RECORDS) -> list[dict]:
     """All records of the benchmark, by name. ValueError if there is none."""
-    found = [json.loads(path.read_text()) for path in sorted(folder.glob("bench_*.json"))]
+    found = [json_module.loads(path.read_text()) for path in sorted(folder.glob("bench_*.json"))]
     if not found:
         raise ValueError(f"no record of a benchmark in {folder.name}/; `make bench` on a GPU writes them")
     return found
@@ -139,12 +139,20 @@ def total(records: Iterable[dict]) -> str:
     return f"geomean vs quack {shown(over_quack)}, worst vs best peer {shown(worst)} ({where}), cases {len(found)}"
 
 
-def show() -> int:
-    """Prints the table and the total; 0. ValueError without records."""
+def as_json(records: Iterable[dict]) -> str:
+    """Records as one JSON document, a list."""
+    return json_module.dumps(list(records), indent=1)
+
+
+def show(json: bool = False) -> int:
+    """Prints the table and the total, or the records as JSON; 0. ValueError without records."""
     from rich.console import Console
     from rich.table import Table
 
     records = read_all()
+    if json:
+        print(as_json(records))
+        return 0
     table = Table("operator", "cases", "vs QuACK", "vs best peer", "worst vs best peer", "share of ceiling", "lowest")
     for found in lines(records):
         worst = f"{shown(found.worst[0])} ({found.worst[1]})" if found.worst else "-"

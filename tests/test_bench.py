@@ -455,14 +455,16 @@ def test_the_whole_benchmark_leaves_out_what_a_record_holds_for(folder, monkeypa
     for name in ("bench_copy_bf16", "small_work"):
         records.write(name, {"source": records.source()})
     started = []
-    monkeypatch.setattr(command, "measure", lambda tasks, seconds: started.append((tasks, seconds)) or 0)
+    monkeypatch.setattr(command, "measure", lambda tasks, seconds, _: started.append((tasks, seconds)) or 0)
     assert command.run_all(60) == 0
     [(tasks, seconds)] = started
     assert seconds == 60 and [task.name for task in tasks][:2] == ["bench_softmax_bf16", "bench_log_softmax_bf16"]
     assert len(tasks) == 22 - 1 + 1 and tasks[-1].name == "host_time"
 
 
-def test_what_is_left_is_said_and_what_ended_is_shown(folder, monkeypatch, capsys):
+@pytest.fixture
+def a_run(folder, monkeypatch):
+    """Four tasks, of which one is not finished and one fails; and what runs them without a GPU."""
     records.write("bench_rms_norm_bf16", RECORD)
     records.write("host_time", {})
     tasks = [command.task(Job(name, False, "bf16"), 2) for name in ("rms_norm", "softmax", "swiglu")]
@@ -477,12 +479,30 @@ def test_what_is_left_is_said_and_what_ended_is_shown(folder, monkeypatch, capsy
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(runs, "run", run)
-    assert command.measure(tasks, 60) == 1
+    return tasks
+
+
+def test_what_is_left_is_said_and_what_ended_is_shown(a_run, capsys):
+    assert command.measure(a_run, 60) == 1
     said = capsys.readouterr().out
     assert "rms_norm forward bf16" in said and "3900 (0.97)" in said and "8 x 1024, bf16 weights" in said
     assert "refused: E" in said and "some words" not in said
     assert "bench_swiglu_bf16: ended with code 1" in said
     assert "2 records written; left, run again and it goes on from here: bench_softmax_bf16" in said
+
+
+def test_as_json_only_what_was_written_stands_on_stdout(a_run, capsys):
+    assert command.measure(a_run, 60, json=True) == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out) == [RECORD, {}]
+    assert "bench_swiglu_bf16: ended with code 1" in said.err
+
+
+def test_without_a_gpu_nothing_stands_on_stdout_as_json(capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert command.run("softmax", "bf16", json=True) == 1
+    said = capsys.readouterr()
+    assert said.out == "" and "bench needs an NVIDIA GPU" in said.err
 
 
 # small work and the host

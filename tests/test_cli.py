@@ -10,6 +10,7 @@ from quack_lite import cli
 
 GRADE = {"proofs": False, "parked": False, "json": False, "junit": None}
 REPORT = {"html": "report.html", "csv": "report.csv"}
+BENCH = {"backward": False, "json": False}
 
 
 @pytest.fixture
@@ -63,12 +64,15 @@ def calls(monkeypatch):
         ("export", "transfer", "pack", ((None,), {})),
         ("export mine.zip", "transfer", "pack", (("mine.zip",), {})),
         ("import mine.zip", "transfer", "unpack", (("mine.zip",), {})),
-        ("bench softmax", "bench.command", "run", (("softmax", "bf16"), {"backward": False})),
-        ("bench softmax --dtype fp32", "bench.command", "run", (("softmax", "fp32"), {"backward": False})),
-        ("bench softmax --backward", "bench.command", "run", (("softmax", "bf16"), {"backward": True})),
-        ("bench --all", "bench.command", "run_all", ((480,), {})),
-        ("bench --all --seconds 60", "bench.command", "run_all", ((60,), {})),
-        ("bench --summary", "ratios", "show", ((), {})),
+        ("bench softmax", "bench.command", "run", (("softmax", "bf16"), BENCH)),
+        ("bench softmax --dtype fp32", "bench.command", "run", (("softmax", "fp32"), BENCH)),
+        ("bench softmax --backward", "bench.command", "run", (("softmax", "bf16"), BENCH | {"backward": True})),
+        ("bench --all", "bench.command", "run_all", ((480,), {"json": False})),
+        ("bench --all --seconds 60", "bench.command", "run_all", ((60,), {"json": False})),
+        ("bench --summary", "ratios", "show", ((), {"json": False})),
+        ("bench softmax --json", "bench.command", "run", (("softmax", "bf16"), BENCH | {"json": True})),
+        ("bench --all --json", "bench.command", "run_all", ((480,), {"json": True})),
+        ("bench --summary --json", "ratios", "show", ((), {"json": True})),
         ("verify", "evidence.verify", "run", (("", 480), {})),
         ("verify --only copy --seconds 60", "evidence.verify", "run", (("copy", 60), {})),
     ],

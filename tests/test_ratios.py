@@ -106,3 +106,9 @@ def test_the_summary_has_a_line_for_each_operator_and_direction(capsys, monkeypa
     said = capsys.readouterr().out
     assert all(name in said for name in ("softmax forward", "cross_entropy forward", "rms_norm backward"))
     assert "0.800 (softmax bf16, 4 x 2048)" in said and "1.000 of read" in said
+
+
+def test_the_summary_as_json_is_the_records(capsys, monkeypatch):
+    monkeypatch.setattr(ratios, "read_all", lambda: [SOFTMAX, LOSS])
+    assert ratios.show(json=True) == 0
+    assert json.loads(capsys.readouterr().out) == [SOFTMAX, LOSS]

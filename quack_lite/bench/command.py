@@ -15,8 +15,8 @@ SECONDS = 480  # of a run that is given no other limit
 LAST = ("small_work", "host_time")  # alone, behind the others: each is a module here with a record of its name
 
 
-def run(operator: str, dtype: str, backward: bool = False) -> int:
-    """Measures one operator anew, prints the table, writes records/bench_OPERATOR[_backward]_DTYPE.json.
+def run(operator: str, dtype: str, backward: bool = False, json: bool = False) -> int:
+    """Measures one operator anew, prints table or record, writes records/bench_OPERATOR[_backward]_DTYPE.json.
 
     0, or 1 with a sentence without a GPU or where the process ended. ValueError for an operator or a dtype that there
     is not, and for a backward of copy.
@@ -25,10 +25,10 @@ def run(operator: str, dtype: str, backward: bool = False) -> int:
     known("dtype", dtype, DTYPES)
     if backward and operator == "copy":
         raise ValueError("copy has no backward: the gradient goes through as it is; leave --backward out")
-    return measure([task(Job(operator, backward, dtype), runs.shares(1, runs.cores())[1])], SECONDS)
+    return measure([task(Job(operator, backward, dtype), runs.shares(1, runs.cores())[1])], SECONDS, json)
 
 
-def run_all(seconds: float = SECONDS) -> int:
+def run_all(seconds: float = SECONDS, json: bool = False) -> int:
     """Measures what no record holds for, prints the tables; stops before `seconds` are over and says what is left.
 
     All operators in bf16 both ways and in fp32 forward, then small work and the host's time. 0 if nothing failed.
@@ -37,7 +37,7 @@ def run_all(seconds: float = SECONDS) -> int:
     _, helpers = runs.shares(len(left), runs.cores())
     tasks = [task(job, helpers) for job in left]
     tasks += [runs.Task(name, f"quack_lite.bench.{name}") for name in LAST if not records.holds(name)]
-    return measure(tasks, seconds)
+    return measure(tasks, seconds, json)
 
 
 def task(job: Job, helpers: int) -> runs.Task:
@@ -46,9 +46,9 @@ def task(job: Job, helpers: int) -> runs.Task:
     return runs.Task(f"bench_{job.name}", "quack_lite.bench.worker", words, renewed=True)
 
 
-def measure(tasks: Sequence[runs.Task], seconds: float) -> int:
-    """Runs the tasks and prints what comes of each."""
-    console = Console(width=160, highlight=False)
+def measure(tasks: Sequence[runs.Task], seconds: float, json: bool = False) -> int:
+    """Runs the tasks and prints what comes of each; json: on stderr, and on stdout the records that were written."""
+    console = Console(width=160, highlight=False, stderr=json)
     if not torch.cuda.is_available():
         console.print("bench needs an NVIDIA GPU and none answers here; records/ has what was measured elsewhere.")
         return 1
@@ -61,6 +61,8 @@ def measure(tasks: Sequence[runs.Task], seconds: float) -> int:
     ended = runs.run(jobs, runs.shares(len(jobs), runs.cores())[0], deadline, tell)
     ended += runs.run(last, 1, deadline, tell)
     console.print(summary(ended))
+    if json:
+        print(ratios.as_json(records.read(each.name) for each in ended if not each.problem and not each.unfinished))
     return 1 if any(each.problem for each in ended) else 0
 
 
