@@ -62,7 +62,7 @@ WRONG_ANSWERS = (
         "an if for a whole block",
         (("    rest = thread < n % 8\n", "    rest = thread < n % 8 if thread < n else False\n"),),
         gate="checks",
-        sentence="in place of `if` and min",
+        sentence="if, min and max want one: use where=",
         easy="right for one thread",
     ),
     WrongAnswer(
