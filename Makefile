@@ -1,23 +1,28 @@
 # make lab     set up, look at the machine, open the first lesson    ARGS=--no-browser on a remote machine
 # make test    set up, then everything that is checked
+# make test-latest             the tests with the newest versions of everything, in build/versions; says what changed
+# make test-torch TORCH=2.9.1  the tests with that torch and the other pins; ARGS=tests/test_tiling.py for some of them
 # make site    set up what it takes, then the course as HTML in build/site
 # make wheels  all that make lab installs, to build/wheels or WHEELS=dir; then make lab WHEELS=dir needs no network
 # PYTHON=python3 in front or behind skips the set-up and uses that interpreter as it is.
 
 SHELL := bash
-.PHONY: lab lab-lite test verify notebooks exercises bench model site wheels wheels-lite student-release whole
+.PHONY: lab lab-lite test test-latest test-torch verify notebooks exercises bench model site wheels wheels-lite \
+  student-release whole
 
 ifdef PYTHON
 VENV :=
 FULL :=
 LITE :=
 SITE :=
+BARE :=
 else
 PYTHON := .venv/bin/python
 VENV := .venv/bin/python
 FULL := .venv/full
 LITE := .venv/lite
 SITE := .venv/site
+BARE := .venv/bin/python
 endif
 
 # The package works without being installed.
@@ -33,6 +38,15 @@ lab-lite: $(LITE)
 
 test: whole $(FULL)
 	@bash tests/run_parts.sh $(PYTHON)
+
+# Environments of their own: neither .venv nor a pin is touched.
+test-latest: | $(BARE)
+	$(PYTHON) tests/other_versions.py latest $(ARGS)
+
+# The oldest torch that pyproject.toml allows, unless TORCH=... names another.
+TORCH ?= 2.9.0
+test-torch: | $(BARE)
+	$(PYTHON) tests/other_versions.py torch==$(TORCH) $(ARGS)
 
 # The next five write what others read: receipts, outputs, exercises, records. All but exercises need a Hopper GPU.
 verify: whole $(FULL)

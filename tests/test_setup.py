@@ -78,8 +78,11 @@ def test_conda_takes_its_versions_from_the_requirements():
     assert lines[lines.index("dependencies:") + 1 :] == ["- python=3.12", "- pip", "- pip:", "- -r requirements.txt"]
 
 
+TARGETS = ["lab", "lab-lite", "test", "test-latest", "test-torch", "verify", "notebooks", "exercises", "bench"]
+
+
 @needs_make
-@pytest.mark.parametrize("target", ["lab", "lab-lite", "test", "verify", "notebooks", "exercises", "bench"])
+@pytest.mark.parametrize("target", TARGETS)
 def test_make_knows_the_target_and_python_skips_the_set_up(target):
     command = ["make", "--dry-run", "PYTHON=python3", target]
     plan = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
