@@ -39,7 +39,7 @@ tool codespell codespell_lib
 part compile 7 "${pytest[@]}" "${spread[@]}" -m compile
 part property 1 "${pytest[@]}" "${spread[@]}" tests/test_tiling.py
 part rest 4 "${pytest[@]}" "${spread[@]}" -m "not compile" --ignore=tests/test_tiling.py --ignore=tests/test_browser.py
-part browser 2 "${pytest[@]}" tests/test_browser.py
+part browser 3 "${pytest[@]}" tests/test_browser.py
 part nbval 4 "${pytest[@]}" "${whole[@]}" --nbval --nbval-current-env notebooks solutions
 part proofs 3 "$python" -m quack_lite grade --proofs
 
