@@ -9,11 +9,13 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 OLDEST_CAPABILITY = (8, 0)
 HOPPER = 9
+SMI_SECONDS = 5
 TOOLS = ("ncu", "nsys", "compute-sanitizer", "cuobjdump", "nvdisasm")
 # Where CUDA and the profilers' own packages put a tool.
 INSTALLED = ("usr/local/cuda*/bin", "opt/nvidia/nsight-compute/*", "opt/nvidia/nsight-systems/*/bin")
@@ -62,6 +64,16 @@ def has_dsl() -> bool:
         return False
     folders = importlib.util.find_spec("cutlass").submodule_search_locations or []
     return any((Path(folder) / "cute").is_dir() for folder in folders)
+
+
+def nvidia_smi(query: str, *options: str) -> list[str]:
+    """The lines that nvidia-smi answers a query with, as --query-gpu=name; none where it does not answer."""
+    command = ["nvidia-smi", *options, query, "--format=csv,noheader"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=SMI_SECONDS)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [line.strip() for line in told.stdout.splitlines() if line.strip()] if told.returncode == 0 else []
 
 
 def tool(name: str, root: Path = Path("/")) -> str | None:

@@ -6,7 +6,6 @@ Each function returns (state, found) or (state, found, what to do), as a line of
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -59,10 +58,8 @@ def parts_of_gpu() -> tuple[str, ...]:
     """Whether the GPU is cut into instances (MIG), and which of them this process has."""
     if not machine.driver_devices():
         return "absent", "no GPU"
-    asked = ["nvidia-smi", "--query-gpu=mig.mode.current", "--format=csv,noheader"]
-    try:
-        modes = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10).stdout.split("\n")
-    except (OSError, subprocess.SubprocessError):
+    modes = machine.nvidia_smi("--query-gpu=mig.mode.current")
+    if not modes:
         return "absent", "nvidia-smi does not answer: unknown"
     if "Enabled" not in modes:
         return "ok", "MIG is off"

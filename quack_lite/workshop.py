@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -155,6 +154,5 @@ def _gpu(seats: int, name: str, free: str, mig: str, mode: str):
 def _nvidia_smi() -> list[str]:
     if not machine.driver_devices():
         return []
-    command = ["nvidia-smi", f"--query-gpu={GPU_FIELDS}", "--format=csv,noheader"]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=20)
-    return [line for line in told.stdout.splitlines() if line.count(",") == GPU_FIELDS.count(",")]
+    lines = machine.nvidia_smi(f"--query-gpu={GPU_FIELDS}")
+    return [line for line in lines if line.count(",") == GPU_FIELDS.count(",")]

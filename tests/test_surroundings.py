@@ -86,7 +86,7 @@ def nvidia_smi(monkeypatch, says):
             raise says
         return subprocess.CompletedProcess(command, 0, stdout=says)
 
-    monkeypatch.setattr(surroundings.subprocess, "run", answer)
+    monkeypatch.setattr(subprocess, "run", answer)
 
 
 @pytest.mark.parametrize("says", ["Disabled\n", "[N/A]\n", "[Not Supported]\n"])

@@ -3,13 +3,14 @@
 import importlib.metadata
 import json
 import shutil
+import subprocess
 import types
 from pathlib import Path
 
 import psutil
 import pytest
 
-from quack_lite import doctor, workshop
+from quack_lite import doctor, machine, workshop
 from quack_lite.grading import spawn
 from quack_lite.grading.feedback import Verdict
 
@@ -109,3 +110,14 @@ def test_the_exit_code_tells_whether_all_is_well_and_json_has_all_lines(grader, 
     assert [line["found"] for line in json.loads(capsys.readouterr().out)["lines"]] == ["here", "7"]
     with pytest.raises(ValueError, match="give how many people come"):
         workshop.run(0)
+
+
+def test_an_nvidia_smi_that_is_not_there_or_hangs_shows_no_gpu(monkeypatch):
+    monkeypatch.setattr(machine, "driver_devices", lambda: ["nvidia0"])
+    for problem in (FileNotFoundError("nvidia-smi"), subprocess.TimeoutExpired("nvidia-smi", 5)):
+
+        def answer(*command, problem=problem, **options):
+            raise problem
+
+        monkeypatch.setattr(subprocess, "run", answer)
+        assert [line.state for line in workshop.gpus(30, workshop._nvidia_smi)] == ["absent"]

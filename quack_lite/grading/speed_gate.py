@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
 import time
 from collections.abc import Callable
 from typing import Any
 
+from quack_lite import machine
 from quack_lite.grading import guards
 from quack_lite.grading.feedback import GradeFailed
 from quack_lite.grading.kernel_gates import Cases, fresh, judge_again
@@ -164,10 +164,4 @@ def _nvidia_smi(query: str) -> list[str]:
     """What nvidia-smi says of torch's current device; another GPU of the machine has no part in it."""
     import torch
 
-    device = f"GPU-{torch.cuda.get_device_properties().uuid}"
-    command = ["nvidia-smi", "-i", device, query, "--format=csv,noheader"]
-    try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=5)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return [line for line in told.stdout.splitlines() if line.strip()] if told.returncode == 0 else []
+    return machine.nvidia_smi(query, "-i", f"GPU-{torch.cuda.get_device_properties().uuid}")
