@@ -1,6 +1,8 @@
 """Answers that look right without being right, at the gates: stand-ins on the CPU, programs, and kernels on a GPU."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -124,6 +126,24 @@ def test_a_sentence_is_not_a_book():
 )
 def test_what_is_said_of_an_ending(code, told):
     assert told in endings.ended(code)
+
+
+@pytest.mark.compile
+def test_what_the_dsl_writes_anew_in_a_function_of_the_package_is_no_trick():
+    program = """
+import torch
+from quack_lite import launch, reductions
+from quack_lite.grading import seal
+import test_reductions
+broken = seal.taken()
+launch.build(test_reductions.block_sum(64), torch.empty(4), torch.empty(4))
+print(broken() or "nothing")
+reductions.reduce_shared = print
+print(broken())
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
+    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["nothing", "quack_lite.reductions.reduce_shared"]
 
 
 class TestCompiler:

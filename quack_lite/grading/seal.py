@@ -83,7 +83,8 @@ def _inside() -> Iterator[Note]:
 
 def _notes(name: str, thing: Any) -> list[Note]:
     if isinstance(thing, FunctionType):
-        return [Note(name, thing, key, getattr(thing, key)) for key in ("__code__", "__defaults__", "__closure__")]
+        keys = ("__code__", "__defaults__") if _is_of_dsl(thing) else ("__code__", "__defaults__", "__closure__")
+        return [Note(name, thing, key, getattr(thing, key)) for key in keys]
     if isinstance(thing, CellType):
         return [Note(name, thing, "cell_contents", thing.cell_contents)] if _is_filled(thing) else []
     space = thing if isinstance(thing, dict) else vars(thing)
@@ -95,6 +96,11 @@ def _parts(note: Note) -> list[Any]:
     if isinstance(note.value, dict) and str(note.key).isupper():
         return [note.value]
     return [part for part in _flat(note.value) if isinstance(part, CellType) or _is_ours(part)]
+
+
+def _is_of_dsl(function: FunctionType) -> bool:
+    """Whether @cute.jit or @cute.kernel made it; the function inside is written anew when it is first traced."""
+    return str(function.__globals__.get("__name__")).partition(".")[0] == "cutlass"
 
 
 def _flat(value: Any) -> list[Any]:
