@@ -199,11 +199,26 @@ def peers_ready(plan):
         cute.arch.cluster_wait()
 
 
+def room(sW: cute.Tensor) -> int:
+    """Threads that sW (parts, warps) has room for: all of a block's."""
+    return sW.shape[1] * WARP
+
+
+def started(sW: cute.Tensor):
+    """Threads of this block where a launch may start fewer than there is room for.
+
+    Not where a launch says 1024 as a constant: DSL 4.8.1 takes a block_dim of 1024 for impossible, and drops what
+    depends on it.
+    """
+    threads, _, _ = cute.arch.block_dim()
+    return threads
+
+
 @cute.jit
-def block_reduce(value, op: Operator, sW: cute.Tensor):
+def block_reduce(value, op: Operator, sW: cute.Tensor, threads_of: Callable = room):
     """Combines over a block through shared memory sW (parts, warps): every thread gets the result."""
     lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
-    threads, _, _ = cute.arch.block_dim()
+    threads = threads_of(sW)
     value = warp_reduce(value, op)
     if lane == 0:
         for part in cutlass.range_constexpr(len(op.identity)):
@@ -218,7 +233,7 @@ def cluster_reduce(value, op: Operator, plan, mailbox: Mailbox, turn):
     place = turn % mailbox.turns
     arrived = mailbox.arrived + place
     sV = mailbox.sV[None, None, place]
-    value = block_reduce(value, op, mailbox.sW[None, None, place])
+    value = block_reduce(value, op, mailbox.sW[None, None, place], started)
     send_to_peers(value, sV, arrived, plan.cluster)
     cute.arch.mbarrier_wait(arrived, turn // mailbox.turns % 2)
     if cutlass.const_expr(mailbox.turns > 1):
@@ -262,5 +277,5 @@ def row_reduce(value, op: Operator, plan, mailbox: Mailbox, turn=0):
     if plan.cluster > 1:
         return cluster_reduce(value, op, plan, mailbox, turn)
     if plan.threads > WARP:
-        return block_reduce(value, op, mailbox.sW[None, None, turn % mailbox.turns])
+        return block_reduce(value, op, mailbox.sW[None, None, turn % mailbox.turns], started)
     return warp_reduce(value, op, plan.threads)

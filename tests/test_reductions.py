@@ -69,6 +69,50 @@ def test_a_level_more_is_a_butterfly_more(built, level, shuffles):
     assert (facts.barriers, facts.st_async) == (int(shuffles > 5), int(shuffles > 10))
 
 
+def block_sum(threads):
+    """A host function (mX (threads), mY (threads)) of one block: each thread writes the sum of all."""
+    import cutlass
+    import cutlass.cute as cute
+    from cutlass.memory import SmemAllocator
+
+    from quack_lite import reductions
+
+    @cute.kernel
+    def sum_kernel(mX: cute.Tensor, mY: cute.Tensor):
+        thread, _, _ = cute.arch.thread_idx()
+        sW = SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout((1, threads // 32)))
+        mY[thread] = reductions.block_reduce((mX[thread],), reductions.SUM, sW)[0]
+
+    @cute.jit
+    def sums(mX: cute.Tensor, mY: cute.Tensor, stream):
+        sum_kernel(mX, mY).launch(grid=(1, 1, 1), block=(threads, 1, 1), stream=stream)
+
+    return sums
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("threads", [64, 1024])
+def test_the_largest_block_reads_what_its_warps_left(threads):
+    """The DSL drops what depends on block_dim where a launch says 1024 as a constant."""
+    import torch
+
+    from quack_lite import launch
+
+    assert "ld.shared" in launch.build(block_sum(threads), torch.empty(4), torch.empty(4)).ptx
+
+
+@pytest.mark.hopper
+@pytest.mark.parametrize("threads", [64, 1024])
+def test_a_block_sums_itself(threads):
+    import torch
+
+    from quack_lite import launch
+
+    x, y = torch.randn(threads, device="cuda"), torch.full((threads,), math.nan, device="cuda")
+    launch.build(block_sum(threads), x, y)(x, y)
+    assert torch.allclose(y.double(), x.double().sum().expand_as(y), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.hopper
 @pytest.mark.parametrize("operator", ["SUM", "MAX"])
 @pytest.mark.parametrize("level", PLANS)
