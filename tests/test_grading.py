@@ -1,8 +1,10 @@
 """Cells, guards, gates, the grader's process, the report and the results."""
 
+import fcntl
 import functools
 import json
 import math
+import threading
 import time
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,6 +14,7 @@ import pytest
 from quack_lite.grading import (
     cells,
     derive,
+    family,
     grader,
     guards,
     kernel_gates,
@@ -312,6 +315,28 @@ class TestSpawn:
         for part, verdict in zip(parts, told[1:], strict=False):
             assert part in verdict.sentence
         assert time.monotonic() - begin < 15
+
+    @pytest.mark.parametrize(("queue", "status"), [(60.0, "passed"), (0.0, "failed")])
+    def test_the_time_in_which_a_neighbour_has_the_gpu_is_not_its_own(self, queue, status, monkeypatch, tmp_path):
+        if not family.LOCKS.exists():
+            pytest.skip(f"{family.LOCKS} tells who waits, and is not here")
+        monkeypatch.setattr(spawn, "ANSWER_SECONDS", 1.0)
+        monkeypatch.setattr(spawn, "QUEUE_SECONDS", queue)
+        waits = f"import fcntl\nfcntl.flock(open({str(tmp_path / 'gpu.lock')!r}, 'w'), fcntl.LOCK_EX)\n{RIGHT}"
+
+        def free_later():
+            while "-> FLOCK  ADVISORY  WRITE" not in family.LOCKS.read_text():
+                time.sleep(0.05)
+            time.sleep(2.5)
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+        with open(tmp_path / "gpu.lock", "w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            neighbour = threading.Thread(target=free_later)
+            neighbour.start()
+            [verdict] = self.grade(waits)
+            neighbour.join()
+        assert verdict.status == status
 
     def test_a_grader_that_cannot_start(self, monkeypatch):
         monkeypatch.setattr(spawn.sys, "executable", "/bin/false")

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
+LOCKS = Path("/proc/locks")  # a line with -> is somebody who waits: "1: -> FLOCK ADVISORY WRITE 4711 ..."
 MARK = "QUACK_LITE_RUN"  # in the environment of all of one run, inherited by whatever they start
 END_SECONDS = 5.0  # a process with a GPU context needs a moment to let go of it
 
@@ -37,6 +38,16 @@ def marked(mark: str) -> list[psutil.Process]:
 def hold_more_than(limit: int, processes: list[psutil.Process]) -> bool:
     """Whether they have more than `limit` bytes of memory together. What forks share is divided among them."""
     return _sum(_resident, processes) > limit and _sum(_share, processes) > limit
+
+
+def wait_for_a_lock(processes: list[psutil.Process]) -> bool:
+    """Whether one of them waits for a file's lock, as for a GPU that somebody else times on; False where none tells."""
+    try:
+        lines = [line.split() for line in LOCKS.read_text().splitlines()]
+    except OSError:
+        return False
+    waiting = {words[5] for words in lines if words[1:3] == ["->", "FLOCK"]}
+    return any(str(process.pid) in waiting for process in processes)
 
 
 def end(mark: str) -> None:

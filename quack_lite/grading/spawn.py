@@ -21,6 +21,7 @@ from quack_lite.grading.feedback import Verdict
 
 START_SECONDS = 60.0  # imports of torch and the DSL from a cold disk; not the answer's fault
 ANSWER_SECONDS = 9.0  # with a warm start-up of a few seconds the reader hears within 15
+QUEUE_SECONDS = 60.0  # in which an answer waits for a GPU that others time on: not counted as its own
 END_SECONDS = 3.0  # for the warden to end what an answer left
 MEMORY_BYTES = 8 * 2**30  # resident, of all processes of a run together
 OUTPUT_BYTES = 4 * 2**20  # printed by one answer
@@ -62,7 +63,7 @@ class _Run:
         (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
         self.log = (folder / "log").open("wb")
         self.process = self._start()
-        self.printed, self.looked = 0, 0.0
+        self.printed, self.looked, self.queued = 0, 0.0, 0.0
         self.stamps = stamps.taken(ROOT)
 
     def _start(self) -> subprocess.Popen:
@@ -132,11 +133,12 @@ class _Run:
 
     def _wait(self, path: Path, seconds: float) -> str:
         """Waits for the file; returns "" when it is there, otherwise a sentence on why it will not come."""
-        limit = time.monotonic() + seconds
+        begin = self.looked = time.monotonic()
+        self.queued = 0.0
         while not path.exists():
             if self.process.poll() is not None:
                 return "" if path.exists() else endings.ended(self.process.returncode)
-            if time.monotonic() > limit:
+            if time.monotonic() - begin > seconds + min(self.queued, QUEUE_SECONDS):
                 return endings.TIME.format(seconds)
             if reason := self._excess():
                 return reason
@@ -144,13 +146,15 @@ class _Run:
         return ""
 
     def _excess(self) -> str:
-        """A sentence on the limit that is passed, or ""."""
+        """A sentence on the limit that is passed, or ""; adds up the time in which the answer waits for a lock."""
         if self._said() > OUTPUT_BYTES:
             return endings.OUTPUT.format(OUTPUT_BYTES / 2**20)
-        if time.monotonic() < self.looked + LOOK_SECONDS:
+        since, now = self.looked, time.monotonic()
+        if now < since + LOOK_SECONDS:
             return ""
-        self.looked = time.monotonic()
+        self.looked = now
         processes = family.of(self.process.pid)
+        self.queued += (now - since) * family.wait_for_a_lock(processes)
         if len(processes) > PROCESSES:
             return endings.PROCESSES.format(PROCESSES)
         over = family.hold_more_than(MEMORY_BYTES, processes)
