@@ -57,14 +57,14 @@ def build(host: Callable, *examples: torch.Tensor | float, align: int = 16) -> B
 def predict(title: str, guess: float | None = None, *, unit: str) -> None:
     """Records what you expect before you measure it; without a guess it says so and carries on.
 
-    ValueError unless the guess is a positive number.
+    ValueError unless the guess is a finite number.
     """
     _units[title] = unit
     if guess is None:
         print(f"{title}: no guess recorded")
         return
-    if isinstance(guess, bool) or not isinstance(guess, int | float) or not 0 < guess < math.inf:
-        raise ValueError(f"the guess is {guess!r}; give a positive number, in {unit}, or none at all")
+    if isinstance(guess, bool) or not isinstance(guess, int | float) or not math.isfinite(guess):
+        raise ValueError(f"the guess is {guess!r}; give a number, in {unit}, or none at all")
     from quack_lite.grading.progress import Progress
 
     _predictions.append(Prediction(title, float(guess), unit))

@@ -47,6 +47,16 @@ def test_guesses_stand_beside_what_was_measured(figures):
     assert "1 more wait" in figures[0].axes[0].get_xlabel()
 
 
+def test_a_guess_of_nothing_has_words_and_no_mark(figures):
+    given = {**GUESSES, "a gain": {"guess": 0, "unit": "%", "measured": -3}}
+    image = draw.guesses(given)
+    assert "a gain: guessed 0, measured -3 %" in image.alt
+    plot = figures[0].axes[0]
+    assert len([line for line in plot.lines if line.get_marker() == "D"]) == 2
+    assert [text.get_text() for text in plot.texts][-1].startswith("a gain") and plot.get_ylim()[0] == 2.5
+    assert draw.guesses({"a gain": given["a gain"]}).alt == "a gain: guessed 0, measured -3 %."
+
+
 def test_without_a_measured_guess_a_sentence_says_what_to_do():
     with pytest.raises(ValueError, match="give predict a number"):
         draw.guesses({"later": GUESSES["later"]})

@@ -110,9 +110,14 @@ class TestPredict:
         assert capsys.readouterr().out == "naive copy: your guess is 300 GB/s\n"
         assert desk.read()["guesses"]["naive copy"]["guess"] == 300
 
-    @pytest.mark.parametrize("guess", ["300", -1, 0, float("nan"), float("inf"), True])
-    def test_a_guess_is_a_positive_number(self, desk, guess):
-        with pytest.raises(ValueError, match="positive number, in GB/s"):
+    @pytest.mark.parametrize("guess", [0, -5, 0.25])
+    def test_nothing_and_less_than_nothing_are_guesses(self, desk, guess):
+        lesson.predict("a gain", guess, unit="%")
+        assert desk.read()["guesses"]["a gain"]["guess"] == guess
+
+    @pytest.mark.parametrize("guess", ["300", float("nan"), float("inf"), True])
+    def test_a_guess_is_a_finite_number(self, desk, guess):
+        with pytest.raises(ValueError, match="give a number, in GB/s"):
             lesson.predict("naive copy", guess, unit="GB/s")
 
 
