@@ -132,7 +132,7 @@ WRONG_ANSWERS = (
         "one tile too far",
         (("(i, blocks - 1 - j)", "(i, blocks - j)"),),
         gate="values",
-        sentence="never written",
+        sentence="bytes behind the output: look at the tile on the other side",
         easy="compiles, and writes as many bytes",
     ),
 )
