@@ -68,8 +68,11 @@ def judge_share(given: Any, mean: float, std: float, p: int) -> None:
         (2.0**-p * mean**2 / std**2, "the mean of the squares is mean ** 2 + std ** 2, also where the mean is 0"),
         (2.0**-p * abs(mean) / std, "squares are what is added: the mean and the deviation both enter as squares"),
         (2.0**p * (mean**2 + std**2) / std**2, "the more bits, the less is lost"),
+        (2 * wanted, "one rounding is off by half the distance of two neighbours: 2 ** -p, not twice that"),
+        (100 * wanted, "that is in per cent: a share of 1 is all of it"),
     )
-    why = next((sentence for slip, sentence in slips if _close(given, slip)), "it is the error over the variance")
+    otherwise = "it is the error, 2 ** -p of the mean of the squares, over the variance"
+    why = next((sentence for slip, sentence in slips if _close(given, slip)), otherwise)
     raise GradeFailed(f"share_lost({mean:g}, {std:g}, {p}) gave {given:g}: {why}")
 
 
@@ -116,7 +119,7 @@ def centre_reference(x: np.ndarray) -> np.ndarray:
 def centre_traffic(trial: Trial) -> str:
     """Each element loaded once, by neighbours side by side; two barriers."""
     requests = ROWS * math.ceil(trial.size / 32)
-    once = "keep a row's elements where they are, in a list, when you need them again"
+    once = "neighbouring lanes take neighbouring elements, and each thread keeps its own in a list for later"
     at_most(trial, "ld.global", "requests", requests, once)
     met = trial.run.total("bar.sync").requests // (ROWS * CENTRE_THREADS // 32)
     if met > 2:

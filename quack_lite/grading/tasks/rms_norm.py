@@ -111,7 +111,7 @@ def judge_proof(submission: Submission) -> str:
     for norm in NORMS:
         given = submission.answer(norm.make(), x.copy())
         if not isinstance(given, bool | np.bool_):
-            raise GradeFailed(f"batch_invariant gave {given!r}: return True or False")
+            raise GradeFailed(f"batch_invariant gave a {type(given).__name__}: return one True or False")
         if given and not norm.invariant:
             raise GradeFailed(f"it called a norm invariant that {norm.why}")
         if not given and norm.invariant:
