@@ -10,6 +10,7 @@ import base64
 import gc
 import inspect
 import math
+import os
 import re
 import sys
 import tempfile
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [*sorted(TOOLS), "steps"]
 
 ROOT = Path(__file__).resolve().parents[1]
+NBGRADER = "NBGRADER_EXECUTION"  # set where nbgrader runs a notebook, to "validate" or "autograde"
 NEEDS = re.compile(r"# needs (compiler|gpu|hopper)\s*$")
 
 
@@ -141,16 +143,17 @@ def steps(number: int | str) -> ModuleType:
     return load(f"steps_{path.stem}", path)
 
 
-def expect_error(what: Callable | str, *, apart: bool = False) -> None:
+def expect_error(what: Callable | str, *, apart: bool = False, seconds: float | None = None) -> None:
     """Runs what must fail, a function without arguments or an expression in quotes, and prints what it says.
 
     Of the message, what is the same each time.  apart: in a process of its own, where it can break nothing here.
+    seconds: after so many that process is ended, for what may never come back; the start of Python is among them.
     AssertionError where nothing fails.
     """
     from quack_lite.grading import apart as process
 
     if apart:
-        end = process.run(_text_of(what))
+        end = process.run(_text_of(what), seconds=seconds or process.SECONDS)
         error = end.error
         print(end.said, end="")
     else:
@@ -164,16 +167,17 @@ def expect_error(what: Callable | str, *, apart: bool = False) -> None:
     print(error)
 
 
-def apart(what: Callable | str, *, memcheck: bool = False) -> None:
+def apart(what: Callable | str, *, memcheck: bool = False, seconds: float | None = None) -> None:
     """Runs a function of this notebook, without arguments, in a process of its own; prints what it says, and an error.
 
-    The cells that define it go with it; nothing comes back.  memcheck: under NVIDIA's compute-sanitizer, which looks at
-    every access to memory, with each tensor an allocation of its own; its first finding and its summary are printed.
+    The cells that define it go with it; nothing comes back.  seconds: as in expect_error, not under memcheck.
+    memcheck: under NVIDIA's compute-sanitizer, which looks at every access to memory, with each tensor an allocation of
+    its own; its first finding and its summary are printed.
     """
     from quack_lite.grading import apart as process
 
     if not memcheck:
-        end = process.run(_text_of(what))
+        end = process.run(_text_of(what), seconds=seconds or process.SECONDS)
         print((end.said + end.error).rstrip("\n"))
         return
     from quack_lite.evidence import sanitizers
@@ -199,12 +203,13 @@ def _text_of(what: Callable | str) -> str:
     return f"from quack_lite.loading import load\n\nanswer = load('given', {path!r}).{what.__name__}\n"
 
 
-def check(task_id: str, answer: Any) -> None:
+def check(task_id: str, answer: Any) -> float | None:
     """Grades an answer in a process of its own; raises GradeFailed with one sentence where it does not stand.
 
     answer: what the task asks for. A kernel task takes the @cute.jit host function, uncompiled, or its name in quotes,
     so that the cell also runs where there is no compiler. A kernel task without a GPU is parked, which is no failure.
     A program task takes the program; where it fails, the access map of the line at fault is shown.
+    nbgrader gives a cell without an exception all its points, unless it returns others: a parked task returns 0 there.
     """
     from quack_lite.grading import spawn
     from quack_lite.grading.feedback import GradeFailed
@@ -222,6 +227,7 @@ def check(task_id: str, answer: Any) -> None:
             print(f'hint("{task_id}") now shows the course\'s solution')
     if verdict.status == "failed":
         raise GradeFailed(verdict.sentence, f"{task_id}, {verdict.gate}")
+    return 0.0 if verdict.status == "parked" and NBGRADER in os.environ else None
 
 
 def _show_png(png: str, alt: str) -> None:

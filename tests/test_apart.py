@@ -82,6 +82,29 @@ def test_expect_error_prints_what_is_said(capsys):
     assert capsys.readouterr().out == "ValueError: invalid literal for int() with base 10: 'x'\n"
 
 
+HANGS = """
+import time
+from quack_lite.lesson import apart, expect_error
+
+
+def hangs():
+    print("here", flush=True)
+    time.sleep(60)
+
+
+if __name__ == "__main__":
+    expect_error(hangs, apart=True, seconds=4)
+    apart(hangs, seconds=4)
+"""
+
+
+def test_what_never_comes_back_is_ended_after_so_many_seconds(tmp_path):
+    path = tmp_path / "hangs.py"
+    path.write_text(HANGS)
+    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "here\nthe process was ended: nothing came back for 4 s\n" * 2
+
+
 def test_expect_error_wants_one():
     with pytest.raises(AssertionError, match="it was to fail"):
         lesson.expect_error(lambda: 1)

@@ -15,8 +15,8 @@ LEVELS = """
 __main__
 cli
 workshop
-lesson doctor
-desk publish site surroundings transfer
+lesson doctor slides
+classroom desk publish site surroundings transfer
 grading evidence
 bench draw
 __init__
@@ -36,7 +36,7 @@ HEIGHT = {unit: -line for line, units in enumerate(LEVELS.split("\n")) for unit 
 LITE = {"simt", "tiling", "draw", "ratios", "facts"}
 # Import heavy things only where they are used, so that the command and a lesson start fast and everywhere.
 LAZY = {"__init__", "__main__", "cli", "lesson", "grading", "machine", "desk", "doctor", "publish", "site", "transfer"}
-LAZY |= {"surroundings"}
+LAZY |= {"surroundings", "slides", "classroom"}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 HEAVY = {"torch", "cutlass", "functional", "bench"}
 

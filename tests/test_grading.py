@@ -141,6 +141,16 @@ class TestGuards:
         guard.inside[0] = math.nan
         assert guards.holes(guard.inside)[0] == 0
 
+    def test_whole_numbers_are_guarded_too(self):
+        for dtype in (self.torch.int32, self.torch.int64):
+            guard = guards.guarded((7,), dtype, "cpu")
+            guard.inside.copy_(self.torch.arange(7))
+            assert guards.same_bits(guard.inside, self.torch.arange(7, dtype=dtype)) and guards.touched(guard) == (
+                0,
+                0,
+                0,
+            )
+
     def test_a_byte_beside_the_tensor_is_seen(self):
         guard = guards.guarded((7,), self.torch.bfloat16, "cpu")
         assert guards.touched(guard) == (0, 0, 0)
@@ -243,6 +253,13 @@ class TestValues:
             raise RuntimeError("CUDA error: invalid configuration\nmore")
 
         assert "the launch failed (CUDA error: invalid configuration)" in self.told(kernel)
+        assert "mbarrier" not in self.told(kernel)
+
+    def test_a_launch_that_failed_without_a_reason_as_a_wrong_phase_does(self):
+        def kernel(x, y):
+            raise RuntimeError("CUDA error: unspecified launch failure\nmore")
+
+        assert "phase of an mbarrier" in self.told(kernel)
 
 
 class TestSpeed:
@@ -291,6 +308,18 @@ class TestJudge:
         told = kernel_gates.compiler_message(RuntimeError(raw))
         assert told == "NameError in `f`: name 'foo' is not defined, at `mY[thread] = foo`"
         assert kernel_gates.compiler_message(ValueError("Type mismatch")) == "Type mismatch"
+
+    @pytest.mark.parametrize(
+        "message, advice",
+        [
+            ("unsupported operand type(s) for *: '_Tensor' and 'Float32'", ": a tensor is no number; "),
+            ("unsupported operand type(s) for +: 'Float32' and '_Tensor'", ": a tensor is no number; "),
+            ("Type mismatch", ": convert with .to(dtype)"),
+            ("another", ""),
+        ],
+    )
+    def test_a_common_compiler_message_says_what_to_do(self, message, advice):
+        assert kernel_gates.sentence_on(TypeError(message), lambda: 0).startswith(message + advice)
 
 
 class TestSpawn:

@@ -220,7 +220,7 @@ class TestCheck:
             (tmp_path / folder).mkdir(exist_ok=True)
             monkeypatch.chdir(tmp_path / folder)
             monkeypatch.setattr(spawn, "grade", lambda answers: [Verdict(self.TASK, status, "numbers", "look there")])
-            lesson.check(self.TASK, 1)
+            return lesson.check(self.TASK, 1)
 
         return check
 
@@ -241,6 +241,13 @@ class TestCheck:
     def test_elsewhere_nothing_is_kept_or_offered(self, check, capsys):
         check("passed", "solutions")
         assert not progress.Progress().path.exists() and "solution" not in capsys.readouterr().out
+
+    @pytest.mark.parametrize("status, points", [("passed", None), ("parked", 0)])
+    def test_nbgrader_is_told_that_what_is_parked_has_no_points(self, check, monkeypatch, status, points):
+        monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+        assert check(status, "autograded") is None
+        monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+        assert check(status, "autograded") == points
 
 
 def test_hint_and_progress_do_what_the_command_does(desk, monkeypatch, capsys):

@@ -7,7 +7,8 @@ import pytest
 
 from quack_lite import simt
 from quack_lite.grading import judge, origins, spawn, tasks
-from quack_lite.grading.program_gates import Trials, at_most, gates, in_flight_at_least
+from quack_lite.grading.feedback import GradeFailed
+from quack_lite.grading.program_gates import Trials, at_most, gates, in_flight_at_least, lanes_have_met, requests_of
 from quack_lite.grading.task import Task
 
 MEAN = "bytes_in_flight.mean"
@@ -167,6 +168,20 @@ class TestValues:
         assert judge.judge(task, twice, MODEL_ONLY).status == "passed"
 
 
+def test_a_program_of_a_cluster_reads_its_peer():
+    def program(b, x, y, n):
+        s = b.shared(64, "float32")
+        b.st_shared(s, b.tid, b.ld_global(x, b.ctaid * 64 + b.tid))
+        b.cluster_arrive()
+        b.cluster_wait()
+        b.st_global(y, b.ctaid * 64 + b.tid, 2 * b.ld_peer(s, b.rank, b.tid))
+        b.cluster_arrive()
+        b.cluster_wait()
+
+    trials = Trials((128,), inputs, lambda x: 2 * x, "float32", grid=lambda n: 2, block=64, cluster=2)
+    assert all(trial.run.ok and trial.run.cluster == 2 for trial in trials.run(program))
+
+
 class TestTraffic:
     def test_too_many_requests(self):
         def program(b, x, y, n):
@@ -200,6 +215,31 @@ class TestTraffic:
         sentence, alt = failed(program, "traffic")
         assert sentence.startswith("n = 64: at most 128 bytes of a block are in flight at a time, and 256 can be: ")
         assert "see CTA 0, warp 0, lane 0 at `b.st_global(y, i, 2 *" in sentence and "ld.global of warp 0" in alt
+
+
+def test_what_numpy_does_over_all_lanes_is_not_what_threads_do():
+    def by_numpy(b, x, y, n):
+        value = b.ld_global(x, b.tid, where=b.tid < n, fill=0)
+        b.st_global(y, b.tid, 2 * value.sum() / value.sum() * value, where=b.tid < n)
+
+    def by_threads(b, x, y, n):
+        value = b.ld_global(x, b.tid, where=b.tid < n, fill=0)
+        b.st_global(y, b.tid, value + b.shfl_bfly(value, 0), where=b.tid < n)
+
+    lanes_have_met(TWICE.run(by_threads)[0])
+    with pytest.raises(GradeFailed, match="no thread has told another one anything"):
+        lanes_have_met(TWICE.run(by_numpy)[0])
+
+
+def test_requests_are_told_apart_by_tensor():
+    def two_loads(b, x, y, n):
+        first = b.ld_global(x, b.tid, where=b.tid < n)
+        b.st_global(y, b.tid, 2 * first, where=b.tid < n)
+        b.ld_global(y, b.tid, where=b.tid < 32)
+
+    trial = TWICE.run(two_loads)[0]
+    found = [requests_of(trial, verb, tensor) for tensor in (0, 1) for verb in ("ld.global", "st.global")]
+    assert [sum(request.bytes_asked for request in requests) for requests in found] == [4 * 64, 0, 4 * 32, 4 * 64]
 
 
 def test_of_the_loads_behind_a_store_the_largest_is_named():

@@ -73,7 +73,8 @@ def _launch(kernel: Callable, handed: list, case: str) -> None:
 
             torch.cuda.synchronize()
     except Exception as error:
-        raise GradeFailed(
-            f"{case}: the launch failed ({first_line(error)}): look at the grid, at indices past n, at where accesses "
-            "start"
-        ) from error
+        said = first_line(error)
+        places = "at the grid, at indices past n, at where accesses start"
+        if "unspecified launch failure" in said:
+            places += ", at the count, bytes and phase of an mbarrier"
+        raise GradeFailed(f"{case}: the launch failed ({said}): look {places}") from error

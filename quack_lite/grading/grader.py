@@ -31,6 +31,9 @@ def main(folder: Path, key: str) -> None:
     here = machine.places()
     if any(tasks.find(job["task"]).kind == "K" for job in jobs):
         _warm_up(here)
+        if here["compiler"]:
+            for prepare in {tasks.find(job["task"]).prepare for job in jobs} - {None}:
+                prepare()
     myself, threads, broken = os.getpid(), threading.active_count(), seal.taken()
     (folder / "ready").touch()
     for index, job in enumerate(jobs):
@@ -51,6 +54,8 @@ def _judge(task: Task, path: Path, here: dict[str, bool], broken: Callable[[], s
     """The verdict, unless the answer replaced something that it rests on."""
     gate = task.gates[0].name
     verdict = _grade(task, path, here)
+    if task.forget and path.stem in sys.modules:
+        task.forget(sys.modules[path.stem])
     replaced = broken()
     if not replaced:
         return verdict

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 GUARD_BYTES = 1 << 16  # a whole block's stores past the end still land here; keeps the tensor 16-byte aligned
 PATTERN, INPUT_PATTERN = 0xA5, 0x5A  # not the same: a copy that runs over would bring the one and not be seen
 # By bytes an element: NaN in every float format of that size, with bits that arithmetic never gives.
-POISON = {2: 0x7FA5, 4: 0x7FA5A5A5}
+POISON = {2: 0x7FA5, 4: 0x7FA5A5A5, 8: 0x7FA5A5A5A5A5A5A5}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def guarded_like(tensor: torch.Tensor, pattern: int = PATTERN) -> Guarded:
 
 
 def poison(tensor: torch.Tensor) -> None:
-    """Fills a float tensor of 2 or 4 bytes an element with the poison NaN, in place."""
+    """Fills a float tensor of 2, 4 or 8 bytes an element with the poison NaN, in place."""
     _bits(tensor).fill_(POISON[tensor.element_size()])
 
 
@@ -103,4 +103,4 @@ def _count_and_first(mask: torch.Tensor) -> tuple[int, int]:
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
     import torch
 
-    return tensor.view({2: torch.int16, 4: torch.int32}[tensor.element_size()])
+    return tensor.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()])

@@ -50,7 +50,7 @@ class Trials:
 
     sizes: the awkward ones.  between: one more is drawn for each check, at least and at most.  inputs(size, random):
     tensors of the Model.  reference(*arrays): the specification in NumPy, to which the output is compared to the bit.
-    dtype: of the output.  grid(size): CTAs.  block: threads of one.
+    dtype: of the output.  grid(size): CTAs.  block: threads of one.  cluster: CTAs of one.
     """
 
     sizes: tuple[int, ...]
@@ -60,6 +60,7 @@ class Trials:
     grid: Callable[[int], int]
     block: int
     between: tuple[int, int] | None = None
+    cluster: int = 1
 
     def run(self, program: Callable) -> list[Trial]:
         """Each size in the plain order and in SEEDS others, on fresh random data; the last of `sizes` comes last."""
@@ -74,7 +75,8 @@ class Trials:
         inputs = self.inputs(size, random)
         expected = self.reference(*(tensor.values for tensor in inputs))
         output = simt.empty(expected.shape, self.dtype)
-        run = simt.run(program, *inputs, output, size, grid=self.grid(size), block=self.block, order=order)
+        launch = {"grid": self.grid(size), "block": self.block, "cluster": self.cluster}
+        run = simt.run(program, *inputs, output, size, **launch, order=order)
         return Trial(size, order, (*inputs, output), expected, run)
 
     @property
@@ -146,6 +148,16 @@ def at_most(trial: Trial, verb: str, what: str, limit: int, advice: str) -> None
         )
 
 
+def lanes_have_met(trial: Trial) -> None:
+    """GradeFailed where a value of many threads came about without a shuffle and without shared memory."""
+    if trial.run.total().shuffles or trial.run.total("st.shared").requests:
+        return
+    raise GradeFailed(
+        f"{trial.name}: no thread has told another one anything: a GPU has no function over all lanes, as NumPy has: "
+        "let the lanes meet by shuffles, and the warps in shared memory"
+    )
+
+
 def in_flight_at_least(trial: Trial, limit: float, advice: str) -> None:
     """GradeFailed where no CTA ever has `limit` bytes in flight."""
     found = trial.run.total().in_flight
@@ -158,3 +170,11 @@ def in_flight_at_least(trial: Trial, limit: float, advice: str) -> None:
             f"see {late.lane} at `{late.line}`: {advice}",
             request=late.request,
         )
+
+
+def requests_of(trial: Trial, verb: str, tensor: int) -> list[simt.Request]:
+    """What all warps of all CTAs asked of one of the trial's tensors, by this PTX stem."""
+    first, last = trial.address(tensor, 0), trial.address(tensor, math.prod(trial.tensors[tensor].shape))
+    events = [event for event in trial.run.events if event.verb == verb]
+    asked = [event.request(number) for event in events for number in np.flatnonzero(event.asking)]
+    return [request for request in asked if first <= request.address[0] < last]

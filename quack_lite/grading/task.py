@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from quack_lite.grading.program_gates import Trial, Trials
 
 PLACE_NAMES = {"model": "the Model", "compiler": "the Compiler", "gpu": "a GPU", "hopper": "a Hopper GPU"}
@@ -61,6 +63,8 @@ class Task:
     examples: for a kernel, makes one tensor or number an argument of the host function; only rank and dtype matter.
     align: of which power of two each tensor's address is known to be a multiple, in bytes.
     trials: for a program, the launches that it is tried on.
+    prepare: does once, before the time of an answer begins, what takes seconds and is not the answer's doing.
+    forget: is given the answer's module when it has been judged, to take back what it left in this process.
     """
 
     id: str
@@ -70,6 +74,8 @@ class Task:
     examples: Callable[[], tuple] | None = None
     trials: Trials | None = None
     align: int = 16
+    prepare: Callable[[], None] | None = None
+    forget: Callable[[ModuleType], None] | None = None
 
     @property
     def slug(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from quack_lite import simt
 from quack_lite.grading.feedback import GradeFailed
 from quack_lite.grading.kernel_gates import Cases, compiles, shape, values
-from quack_lite.grading.program_gates import Trial, Trials, at_most, gates
+from quack_lite.grading.program_gates import Trial, Trials, at_most, gates, lanes_have_met
 from quack_lite.grading.speed_gate import speed
 from quack_lite.grading.task import Gate, Submission, Task
 
@@ -118,6 +118,7 @@ def centre_reference(x: np.ndarray) -> np.ndarray:
 
 def centre_traffic(trial: Trial) -> str:
     """Each element loaded once, by neighbours side by side; two barriers."""
+    lanes_have_met(trial)
     requests = ROWS * math.ceil(trial.size / 32)
     once = "neighbouring lanes take neighbouring elements, and each thread keeps its own in a list for later"
     at_most(trial, "ld.global", "requests", requests, once)

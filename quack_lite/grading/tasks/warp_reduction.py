@@ -10,7 +10,7 @@ import numpy as np
 from quack_lite import simt
 from quack_lite.grading.feedback import GradeFailed
 from quack_lite.grading.kernel_gates import Cases, compiles, shape, values
-from quack_lite.grading.program_gates import Trial, Trials, gates
+from quack_lite.grading.program_gates import Trial, Trials, gates, lanes_have_met
 from quack_lite.grading.speed_gate import speed
 from quack_lite.grading.task import Gate, Submission, Task
 
@@ -128,6 +128,7 @@ def returns_reference(x: np.ndarray) -> np.ndarray:
 
 def returns_traffic(trial: Trial) -> str:
     """One request a warp each way, and five shuffles."""
+    lanes_have_met(trial)
     rows = CTAS * WARPS
     for verb in ("ld.global", "st.global"):
         found = trial.run.total(verb).requests
