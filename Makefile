@@ -3,18 +3,21 @@
 # make test-latest             the tests with the newest versions of everything, in build/versions; says what changed
 # make test-torch TORCH=2.9.1  the tests with that torch and the other pins; ARGS=tests/test_tiling.py for some of them
 # make site    set up what it takes, then the course as HTML in build/site
+# make slides  set up what it takes, then slides of each lesson in build/slides
+# make nbgrader CLASS=dir  nbgrader in build/nbgrader, and the exercises as its assignments in dir
 # make wheels  all that make lab installs, to build/wheels or WHEELS=dir; then make lab WHEELS=dir needs no network
 # PYTHON=python3 in front or behind skips the set-up and uses that interpreter as it is.
 
 SHELL := bash
-.PHONY: lab lab-lite test test-latest test-torch verify notebooks exercises bench model site wheels wheels-lite \
-  student-release whole
+.PHONY: lab lab-lite test test-latest test-torch verify notebooks exercises bench model site slides nbgrader \
+  wheels wheels-lite student-release whole
 
 ifdef PYTHON
 VENV :=
 FULL :=
 LITE :=
 SITE :=
+SLIDES :=
 BARE :=
 else
 PYTHON := .venv/bin/python
@@ -22,6 +25,7 @@ VENV := .venv/bin/python
 FULL := .venv/full
 LITE := .venv/lite
 SITE := .venv/site
+SLIDES := .venv/slides
 BARE := .venv/bin/python
 endif
 
@@ -74,6 +78,19 @@ model: $(FULL)
 site: $(SITE)
 	$(PYTHON) -m quack_lite.site
 
+# The lessons as slides in build/slides, as they are saved.
+slides: $(SLIDES)
+	$(PYTHON) -m quack_lite.slides $(ARGS)
+
+# nbgrader has an environment of its own: no version of ours changes for it.
+nbgrader: build/nbgrader/ready
+	@$(PYTHON) -m quack_lite.classroom "$(CLASS)"
+
+build/nbgrader/ready: requirements-nbgrader.txt requirements-lite.txt | $(BARE)
+	$(PYTHON) -m venv --clear build/nbgrader
+	build/nbgrader/bin/python -m pip install --disable-pip-version-check -q -r requirements-nbgrader.txt
+	@touch $@
+
 # For teachers: what students get, and a set-up without a network. Wheels are for this system and this Python's version.
 # What is left out shows solutions, or serves those who change the course: tests/ plants mistakes in solutions.
 RELEASE ?= build/quack_lite-students.zip
@@ -111,6 +128,11 @@ LOOK := @[ -z "$(WHEELS)" ] || ls "$(WHEELS)"/*.whl >/dev/null 2>&1 || \
 .venv/site: requirements-site.txt | .venv/bin/python
 	$(LOOK)
 	$(PYTHON) $(INSTALL) -r requirements-site.txt
+	@touch $@
+
+.venv/slides: requirements-slides.txt $(LITE)
+	$(LOOK)
+	$(PYTHON) $(INSTALL) --no-deps -r requirements-slides.txt
 	@touch $@
 
 .venv/bin/python:

@@ -157,7 +157,7 @@ def _notebook(path: Path, folder: str, root: Path) -> str:
         if cell.cell_type == "markdown":
             cell.source = rewritten(cell.source, folder, root)
         outputs = cell.get("outputs", [])
-        if said := " ".join(filter(None, map(_description, outputs))):
+        if said := " ".join(filter(None, map(description, outputs))):
             cell.metadata["mystnb"] = {"image": {"alt": said}}
         for output in list(outputs):
             if output.get("data", {}).pop(WIDGET, None):
@@ -165,7 +165,7 @@ def _notebook(path: Path, folder: str, root: Path) -> str:
     return nbformat.writes(notebook)
 
 
-def _description(output: dict) -> str:
+def description(output: dict) -> str:
     """What a picture shows, in the words that were saved with it; empty for other outputs."""
     data = output.get("data", {})
     if "image/png" not in data:

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PIN = re.compile(r"([A-Za-z0-9_.-]+)==(\S+?)(?:;.*)?$")
 CI = os.environ.get("CI") == "true"
-LIGHT = ("cli", "machine", "doctor", "workshop", "desk", "publish", "site", "lesson", "grading")
+LIGHT = ("cli", "machine", "doctor", "workshop", "desk", "publish", "site", "slides", "classroom", "lesson", "grading")
 needs_make = pytest.mark.skipif(not CI and shutil.which("make") is None, reason="make is not installed")
 
 
@@ -48,10 +48,10 @@ def test_an_import_of_torch_would_be_seen():
 
 
 def test_every_line_of_the_requirements_is_an_exact_pin():
-    for name in ("requirements.txt", "requirements-lite.txt", "requirements-tools.txt", "requirements-site.txt"):
-        for line in (ROOT / name).read_text().splitlines():
+    for path in ROOT.glob("requirements*.txt"):
+        for line in path.read_text().splitlines():
             if line and not line.startswith(("#", "-r ")):
-                assert PIN.match(line), f"{name}: {line}"
+                assert PIN.match(line), f"{path.name}: {line}"
 
 
 def test_lite_has_neither_torch_nor_the_dsl_and_full_includes_it():
@@ -122,7 +122,7 @@ def run_parts(tmp_path, python, **environment):
 def test_parts_report_their_times_and_pass(tmp_path):
     done = run_parts(tmp_path, "echo said by $*")
     assert done.returncode == 0
-    for part in ("ruff", "codespell", "compile", "property", "rest", "browser", "nbval", "proofs"):
+    for part in ("ruff", "codespell", "compile", "property", "rest", "browser", "nbgrader", "nbval", "proofs"):
         assert re.search(rf"^{part} +ok +\d+ s", done.stdout, re.M), part
     assert "said by -m quack_lite grade --proofs" in done.stdout
 
