@@ -91,7 +91,10 @@ def trust(root: Path = ROOT) -> None:
 
 
 def serve(page: str, arguments: list[str], root: Path = ROOT) -> None:
-    """Become a JupyterLab on 127.0.0.1 that opens `page`, a path relative to root. Does not return."""
+    """Become a JupyterLab on 127.0.0.1 that opens `page`, a path relative to root. Does not return.
+
+    Its terminals find quack-lite, which stands beside this Python.
+    """
     command = [
         sys.executable,
         "-m",
@@ -102,6 +105,7 @@ def serve(page: str, arguments: list[str], root: Path = ROOT) -> None:
     ]
     if os.geteuid() == 0:
         command.append("--allow-root")  # JupyterLab refuses to run as root without it
+    os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     os.execv(sys.executable, command + arguments)
 
 

@@ -1,10 +1,13 @@
 """The tests in an environment of its own, with other versions than the pins; says what changed. Touches no pin.
 
+What fails there is tried once more by the Python that runs this, where pytest is: a change is told from a fault.
+
 python tests/other_versions.py latest                the newest of everything that the requirements files pin
 python tests/other_versions.py torch==2.9.1          the pins, but for this one
 A further argument or more, as tests/test_tiling.py: only that, by pytest, in the place of all that make test runs.
 """
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -15,7 +18,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ("requirements-lite.txt", "requirements.txt")
+NBVAL = ("--nbval", "--nbval-current-env")
 PIN = re.compile(r"([A-Za-z0-9_.-]+)==([^\s;]+)")
+FAILED = re.compile(
+    r"^(?:\x1b\[[0-9;]*m)*(?:FAILED|ERROR)(?:\x1b\[[0-9;]*m)* (\S+\.(?:py|ipynb)(?:::.*?)?)(?: - .*)?$", re.M
+)
 WANTED = re.compile(r"latest|[A-Za-z0-9_.-]+==[A-Za-z0-9.+!-]+")
 INSTALLED = "import importlib.metadata as m; print(*(f'{d.name}=={d.version}' for d in m.distributions()), sep='\\n')"
 
@@ -75,6 +82,34 @@ def installed(python: str) -> dict[str, str]:
     return {canonical(name): version for name, version in (line.split("==", 1) for line in said.split())}
 
 
+def streamed(command: Sequence[str], environment: dict[str, str]) -> tuple[int, list[str]]:
+    """Runs a command in the course's folder and shows what it prints; its status and the tests that it says failed."""
+    said = ""
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            said += line
+    return process.returncode, sorted(set(FAILED.findall(said)))
+
+
+def again(failed: Sequence[str], environment: dict[str, str]) -> list[str]:
+    """Those of the failed tests that fail by this Python, with what is installed in it, too."""
+    files = sorted({name.split("::")[0] for name in failed if ".ipynb" in name})
+    tests = [name for name in failed if ".ipynb" not in name]
+    pytest = [sys.executable, "-m", "pytest", "-q"]
+    found = []
+    for command in ([*pytest, *tests] if tests else [], [*pytest, *NBVAL, *files] if files else []):
+        found += streamed(command, environment)[1] if command else []
+    return [name for name in failed if name in found]
+
+
+def verdict(failed: Sequence[str], too: Sequence[str] | None) -> list[str]:
+    """Lines on what failed; `too` is what fails with the pins as well, None where that was not tried."""
+    if too is None:
+        return [f"failed, not tried with the pins: {name}" for name in failed]
+    return [f"failed, {'with the pins too' if name in too else 'only with these versions'}: {name}" for name in failed]
+
+
 def main(wanted: str, only: Sequence[str]) -> int:
     """Makes the environment, says what changed, runs the tests, says it once more; the exit status of the tests."""
     requirements(wanted, ROOT)
@@ -85,8 +120,9 @@ def main(wanted: str, only: Sequence[str]) -> int:
     # Outside CI a compiler that is missing skips a test.
     clean = {key: value for key, value in os.environ.items() if key != "CI"} | {"PYTHONPATH": path}
     command = [python, "-m", "pytest", "-q", *only] if only else ["bash", "tests/run_parts.sh", python]
-    done = subprocess.run(command, cwd=ROOT, env=clean).returncode
-    print(said, f"the tests {'passed' if done == 0 else 'FAILED'}", sep="\n")
+    done, failed = streamed(command, clean)
+    too = again(failed, clean) if importlib.util.find_spec("pytest") else None
+    print(said, *verdict(failed, too), f"the tests {'passed' if done == 0 else 'FAILED'}", sep="\n")
     return done
 
 

@@ -39,6 +39,10 @@ IN_CELL = """
 const cell = jupyterapp.shell.currentWidget.content.widgets[arguments[0]];
 return [...cell.node.querySelectorAll(arguments[1])];
 """
+SOURCES = """
+const cell = jupyterapp.shell.currentWidget.content.widgets[arguments[0]];
+return [...cell.node.querySelectorAll('.jp-OutputArea-output img')].map(image => image.src);
+"""
 WIDTHS = """
 const images = [...jupyterapp.shell.currentWidget.node.querySelectorAll('.jp-OutputArea-output img')];
 images.forEach(image => image.scrollIntoView());
@@ -242,13 +246,13 @@ def move_the_slider(page, number):
     """The picture below a slider becomes another one when it is moved."""
     from selenium.webdriver.common.keys import Keys
 
-    def picture():
-        return [image.get_attribute("src") for image in in_cell(page, number, ".jp-OutputArea-output img")]
+    def pictures():
+        return page.execute_script(SOURCES, number)  # in one call: the page replaces the element meanwhile
 
-    before = picture()
+    before = wait_for(pictures, "the picture is gone")
     (handle,) = in_cell(page, number, ".noUi-handle")
     handle.send_keys(Keys.ARROW_RIGHT)
-    wait_for(lambda: picture() != before, "the slider moved and the picture stays as it was")
+    wait_for(lambda: pictures() not in ([], before), "the slider moved and the picture stays as it was")
 
 
 def test_an_exercise_is_done_wrong_and_then_right(open_page, course, screenshots):

@@ -1,5 +1,6 @@
 """desk: a learner's file is never overwritten, and the right page is opened."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def served(monkeypatch):
     calls = []
     monkeypatch.setattr(desk.os, "execv", lambda program, command: calls.append(command))
     monkeypatch.setattr(desk, "_running_lab", lambda page, root: None)
+    monkeypatch.setenv("PATH", os.environ["PATH"])  # serve puts a folder in front
     return calls
 
 
@@ -160,6 +162,12 @@ def test_the_lowest_numbered_lesson_is_first(course, tmp_path):
     assert desk.first_lesson(course).name == "03_one.ipynb"
     with pytest.raises(ValueError, match="there is no lesson"):
         desk.first_lesson(tmp_path / "elsewhere")
+
+
+def test_terminals_of_the_lab_find_the_command(course, served, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin")
+    desk.serve("notebooks/03_one.ipynb", [], course)
+    assert os.environ["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
 
 
 @pytest.mark.parametrize("user", [0, 1000])

@@ -221,7 +221,8 @@ class Mark:
 def test_a_run_is_recorded_with_losses_times_and_circumstances(tmp_path, monkeypatch, capsys):
     for kind in (torch.Tensor, torch.nn.Module):
         monkeypatch.setattr(kind, "cuda", lambda self: self)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    asked = iter([True])  # by training; torch's optimizer asks later, and would look for a stream
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: next(asked, False))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(records, "RECORDS", tmp_path)
     monkeypatch.setattr(records, "circumstances", lambda: {"device": "a GPU", "date": "2026-01-01"})

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -61,22 +62,53 @@ def test_what_changed_is_told_with_both_versions():
 @pytest.mark.parametrize("only, runs", [((), "run_parts.sh"), (("tests/test_a.py",), "tests/test_a.py")])
 def test_the_tests_run_there_their_status_comes_back_and_no_pin_is_touched(course, monkeypatch, capsys, only, runs):
     before, ran = (course / "requirements.txt").read_text(), []
+    both, new = "tests/test_a.py::test_x[1 - 2]", "tests/test_a.py::test_y"
 
     def run(command, **options):
-        ran.append((command, options))
+        ran.append(command)
         said = "numpy==2.5.0\ntorch==2.13.0\njupyter_core==5.0\napache-tvm-ffi==0.1.15.post2\n"
-        return subprocess.CompletedProcess(command, 3 if "cwd" in options else 0, stdout=said)
+        return subprocess.CompletedProcess(command, 0, stdout=said)
+
+    def streamed(command, environment):
+        ran.append(command)
+        assert "CI" not in environment and os.environ["CI"] == "true"
+        return 3, [both] if command[0] == sys.executable else [both, new]
 
     monkeypatch.setenv("CI", "true")
     monkeypatch.setattr(other_versions.subprocess, "run", run)
+    monkeypatch.setattr(other_versions, "streamed", streamed)
     monkeypatch.setattr(other_versions.venv, "create", lambda folder, **_: folder.mkdir(parents=True))
     assert other_versions.main("torch==2.9.1", only) == 3
-    (install, _), _, (tests, options) = ran
+    install, _, tests, pinned = ran
     assert install[-2:] == ["-r", str(course / "build" / "versions" / "torch-2.9.1" / "requirements.txt")]
-    assert any(part.endswith(runs) for part in tests) and "CI" not in options["env"] and os.environ["CI"] == "true"
+    assert any(part.endswith(runs) for part in tests) and pinned[-2:] == [both, new]
     said = capsys.readouterr().out
+    assert f"failed, with the pins too: {both}\nfailed, only with these versions: {new}\n" in said
     assert said.count("2.4.6") == 2 and said.rstrip().endswith("the tests FAILED")
     assert (course / "requirements.txt").read_text() == before
+
+
+def test_what_failed_is_found_in_what_pytest_prints(course):
+    lines = [
+        "FAILED tests/test_a.py::test_x[1 2] - AssertionError: a - b",
+        "ERROR tests/test_b.py::test_y - Ass...",
+        "FAILED notebooks/17_cluster.ipynb::Cell 43 - \x1b[91mNotebook cell execution failed\x1b[0m",
+        "ruff       FAILED    1 s",
+        "FAILED (errors=1)",
+    ]
+    command = [sys.executable, "-c", f"print({chr(10).join(lines)!r}); raise SystemExit(2)"]
+    status, failed = other_versions.streamed(command, dict(os.environ))
+    assert status == 2
+    assert failed == ["notebooks/17_cluster.ipynb::Cell 43", "tests/test_a.py::test_x[1 2]", "tests/test_b.py::test_y"]
+
+
+def test_a_test_and_a_cell_are_tried_again_each_by_its_own_command(monkeypatch):
+    ran = []
+    monkeypatch.setattr(other_versions, "streamed", lambda command, _: (1, ran.append(command) or command[4:]))
+    cell, test = "notebooks/a.ipynb::Cell 1", "tests/test_a.py::test_x"
+    assert other_versions.again([cell, test], {}) == [test]
+    assert [command[4:] for command in ran] == [[test], [*other_versions.NBVAL, "notebooks/a.ipynb"]]
+    assert other_versions.verdict([test], None) == [f"failed, not tried with the pins: {test}"]
 
 
 def test_the_oldest_torch_that_is_tried_is_the_oldest_that_is_allowed():
