@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 SLEEP_CYCLES, WAIT_SECONDS = 10**8, 0.005  # the one is about ten times the other on today's GPUs
 SAYS_NOTHING = ("internal DSL problem", "could not build valid IR")
+# What to do about a common message, by words in it.
+ADVICE = {
+    "Type mismatch": "convert with .to(dtype) before you store",
+    "unsupported operand.*'_Tensor'": "a tensor is no number; take an element of it, as in mX[i]",
+}
 
 
 def compiles() -> Gate:
@@ -43,7 +48,7 @@ def sentence_on(error: BaseException, answer: Callable) -> str:
     message = compiler_message(error)
     if ", at `" not in message:
         message += line_of(error, inspect.getsourcefile(inspect.unwrap(answer)) if callable(answer) else None)
-    return message + (": convert with .to(dtype) before you store" if "Type mismatch" in message else "")
+    return message + next((f": {advice}" for words, advice in ADVICE.items() if re.search(words, message)), "")
 
 
 def compiler_message(error: BaseException) -> str:
