@@ -36,14 +36,14 @@ fi
 
 tool ruff ruff check .
 tool codespell codespell_lib
-part compile 7 "${pytest[@]}" "${spread[@]}" -m compile
+part compile 8 "${pytest[@]}" "${spread[@]}" -m compile
 part property 1 "${pytest[@]}" "${spread[@]}" tests/test_tiling.py
-part rest 4 "${pytest[@]}" "${spread[@]}" -m "not compile" --ignore=tests/test_tiling.py --ignore=tests/test_browser.py \
+part rest 5 "${pytest[@]}" "${spread[@]}" -m "not compile" --ignore=tests/test_tiling.py --ignore=tests/test_browser.py \
   --ignore=tests/test_nbgrader.py
 part browser 3 "${pytest[@]}" tests/test_browser.py
 part nbgrader 5 "${pytest[@]}" tests/test_nbgrader.py
-part nbval 4 "${pytest[@]}" "${whole[@]}" --nbval --nbval-current-env notebooks solutions
-part proofs 3 "$python" -m quack_lite grade --proofs
+part nbval 6 "${pytest[@]}" "${whole[@]}" --nbval --nbval-current-env notebooks solutions
+part proofs 5 "$python" -m quack_lite grade --proofs
 
 printf '\n=== times\n'
 printf '%s\n' "${summary[@]}"
