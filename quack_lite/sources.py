@@ -25,11 +25,13 @@ def refuse_edited(host) -> None:
 
 
 def functions_read(host) -> list:
-    """The DSL's functions in the files of a host function, of what it has imported from others, and so on.
+    """The DSL's functions in the files of a host function, of what it has imported or encloses from others, and so on.
 
     None of a file that is not there, as a notebook's cell.
     """
-    found, names = {}, [inspect.unwrap(host).__globals__]
+    own = inspect.unwrap(host)
+    enclosed = inspect.getclosurevars(own).nonlocals
+    found, names = {}, [own.__globals__, enclosed]
     seen = set()
     while names:
         here = names.pop()

@@ -28,6 +28,18 @@ def host(mX: cute.Tensor, stream):
     kernel(mX).launch(grid=(1, 1, 1), block=(32, 1, 1), stream=stream)
 """
 
+FACTORY = """
+import cutlass.cute as cute
+
+
+def host_of(kernel):
+    @cute.jit
+    def host(mX: cute.Tensor, stream):
+        kernel(mX).launch(grid=(1, 1, 1), block=(32, 1, 1), stream=stream)
+
+    return host
+"""
+
 pytestmark = pytest.mark.compile
 
 
@@ -41,12 +53,12 @@ def modules(tmp_path, monkeypatch):
     return importlib.import_module(helper), importlib.import_module(user)
 
 
-def build(module):
+def build(host):
     import torch
 
     from quack_lite import launch
 
-    return launch.build(module.host, torch.empty(32))
+    return launch.build(host, torch.empty(32))
 
 
 def edit(module, before, after):
@@ -58,19 +70,26 @@ def edit(module, before, after):
 
 def test_a_function_that_another_file_has_used_is_not_taken_for_an_edited_one(modules):
     helper, user = modules
-    assert "st.global" in build(user).ptx
-    assert "st.global" in build(helper).ptx
+    assert "st.global" in build(user.host).ptx
+    assert "st.global" in build(helper.host).ptx
+
+
+def test_a_kernel_that_another_files_host_encloses_is_not_taken_for_an_edited_one(modules, tmp_path):
+    helper, _ = modules
+    (tmp_path / f"factory_{tmp_path.name}.py").write_text(FACTORY)
+    build(importlib.import_module(f"factory_{tmp_path.name}").host_of(helper.kernel))
+    build(helper.host)
 
 
 def test_an_edit_of_the_file_is_seen(modules):
     _, user = modules
     edit(user, "(32, 1, 1)", "(64, 1, 1)")
     with pytest.raises(RuntimeError, match="user_.* was edited after host was imported.* restart Python"):
-        build(user)
+        build(user.host)
 
 
 def test_an_edit_of_a_file_that_it_uses_is_seen(modules):
     helper, user = modules
     edit(helper, "return x + x", "return x + x + x")
     with pytest.raises(RuntimeError, match="helper_.* was edited after twice was imported"):
-        build(user)
+        build(user.host)

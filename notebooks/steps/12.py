@@ -21,7 +21,7 @@ class Plan(NamedTuple):
 
 
 def row_vectors(gX: cute.Tensor) -> cute.Tensor:
-    """A row (n) as vectors of 8, (vector, n / vector), with the promise that it starts at a multiple of 16 bytes."""
+    """A row (n), which starts at a multiple of 16 bytes, as vectors of 8, (vector, n / vector)."""
     return cute.zipped_divide(cute.make_tensor(gX.iterator.align(16), gX.layout), (VECTOR,))
 
 

@@ -7,6 +7,10 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32
 from cutlass.memory import SmemAllocator
 
+from quack_lite import lesson
+
+before = lesson.steps(10)
+total, block_sum = before.total, before.block_sum
 VECTOR = 8  # of bfloat16: 128 bits
 EPS = 1e-6
 
@@ -21,35 +25,9 @@ class Plan(NamedTuple):
 
 
 def row_vectors(gX: cute.Tensor) -> cute.Tensor:
-    """A row (n) as vectors of 8, (vector, n / vector), with the promise that it starts at a multiple of 16 bytes."""
+    """A row (n), which starts at a multiple of 16 bytes, as vectors of 8, (vector, n / vector)."""
     layout = cute.make_layout((VECTOR, gX.shape[0] // VECTOR), stride=(1, VECTOR))
     return cute.make_tensor(gX.iterator.align(16), layout)
-
-
-def total(x):
-    """The sum of a thread's values."""
-    return x.reduce(cute.ReductionOp.ADD, Float32(0.0), 0)
-
-
-def butterfly_sum(value):
-    """The butterfly of lesson 8."""
-    for step in range(5):
-        value += cute.arch.shuffle_sync_bfly(value, offset=1 << step)
-    return value
-
-
-@cute.jit
-def block_sum(value, sW: cute.Tensor):
-    """The block reduction of lesson 10."""
-    lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
-    value = butterfly_sum(value)
-    if lane == 0:
-        sW[warp] = value
-    cute.arch.barrier()
-    value = Float32(0.0)
-    if lane < cute.size(sW):
-        value = sW[lane]
-    return butterfly_sum(value)
 
 
 def squares_of(rX: cute.Tensor, plan):

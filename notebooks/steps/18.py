@@ -1,85 +1,21 @@
 """Lesson 18: a cluster's sum by st.async, rows in turn, and the softmax whose empty warps say NaN."""
 
 import math
-from typing import NamedTuple
 
 import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32
 from cutlass.memory import SmemAllocator
 
+from quack_lite import lesson
+
+before = lesson.steps(17)
+Plan, norm_with, row_vectors, as_loaded = before.Plan, before.norm_with, before.row_vectors, before.as_loaded
+total, butterfly_sum, block_sum, of_peer = before.total, before.butterfly_sum, before.block_sum, before.of_peer
 VECTOR = 8  # of bfloat16: 128 bits
 EPS = 1e-6
 LOWEST = -3.4028234663852886e38  # of the finite float32 numbers
 LOG2_E = math.log2(math.e)
-
-
-def row_vectors(gX: cute.Tensor) -> cute.Tensor:
-    """A row (n) as vectors of 8, (vector, n / vector), with the promise that it starts at a multiple of 16 bytes."""
-    layout = cute.make_layout((VECTOR, gX.shape[0] // VECTOR), stride=(1, VECTOR))
-    return cute.make_tensor(gX.iterator.align(16), layout)
-
-
-def total(x):
-    """The sum of a thread's values."""
-    return x.reduce(cute.ReductionOp.ADD, Float32(0.0), 0)
-
-
-def butterfly_sum(value):
-    """The butterfly of lesson 8: every lane of the warp gets its sum."""
-    for step in range(5):
-        value += cute.arch.shuffle_sync_bfly(value, offset=1 << step)
-    return value
-
-
-@cute.jit
-def block_sum(value, sW: cute.Tensor):
-    """The block reduction of lesson 10."""
-    lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()
-    value = butterfly_sum(value)
-    if lane == 0:
-        sW[warp] = value
-    cute.arch.barrier()
-    value = Float32(0.0)
-    if lane < cute.size(sW):
-        value = sW[lane]
-    return butterfly_sum(value)
-
-
-class Plan(NamedTuple):
-    """How a row is cut: vectors of a thread, threads of a block, blocks of a cluster."""
-
-    vectors: int
-    threads: int
-    cluster: int
-
-
-def of_peer(sV: cute.Tensor, i, peer):
-    """Element i of the array that sV is in a peer's shared memory, float32."""
-    there = cute.arch.map_dsmem_ptr(sV.iterator + i, peer).toint()
-    return cute.arch.load(cute.make_ptr(Float32, there, cute.AddressSpace.smem), Float32, ss="cluster")
-
-
-def as_loaded(rX: cute.Tensor):
-    """Moves each register of a thread's part of a row to itself, in a line that the compiler does not look into.
-
-    So it cannot keep what it has computed from them instead of them.
-    """
-    words = cute.recast_tensor(rX, Int32)
-    for i in range(cute.size(words)):
-        moved = {"read_only_args": [words[i]], "write_only_types": [Int32]}
-        words[i] = cute.arch.inline_ptx("mov.b32 {$w0}, {$r0};", **moved)
-
-
-def norm_with(kernel, plan: Plan):
-    """A host function that gives a row to a cluster, and runs one of these kernels."""
-
-    @cute.jit
-    def norm(mX: cute.Tensor, mY: cute.Tensor, stream):
-        grid, block = (mX.shape[0] * plan.cluster, 1, 1), (plan.threads, 1, 1)
-        kernel(mX, mY, plan).launch(grid=grid, block=block, cluster=(plan.cluster, 1, 1), stream=stream)
-
-    return norm
 
 
 @cute.jit
