@@ -63,7 +63,7 @@ class _Run:
         (folder / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
         self.log = (folder / "log").open("wb")
         self.process = self._start()
-        self.printed, self.looked, self.queued = 0, 0.0, 0.0
+        self.printed = 0
         self.stamps = stamps.taken(ROOT)
 
     def _start(self) -> subprocess.Popen:
