@@ -11,6 +11,7 @@ from cutlass import Float32, Int32, Int64
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from quack_lite import reductions
+from quack_lite.bench import gpu_lock
 from quack_lite.draw.picture import BLUE, LIGHT, SKY, SMALL, WIDTH, YELLOW, axes, caption, panels, picture
 
 THREADS = 256
@@ -176,7 +177,7 @@ def zloss(mX: cute.Tensor, mTarget: cute.Tensor, z: Float32, mOut: cute.Tensor, 
     zloss_kernel(mX, mTarget, z, mOut).launch(grid=(blocks, 1, 1), block=(THREADS, 1, 1), stream=stream)
 
 
-# What takes times of the host, and draws them.
+# What takes times, alone on the GPU among notebooks that ask for it, and draws them.
 
 
 def microseconds(calls):
@@ -189,6 +190,7 @@ def milliseconds(calls):
     return _in_turns(calls, 3, 30, True, 1e3)
 
 
+@gpu_lock(exclusive=True)
 def _in_turns(calls, count, rounds, wait, scale):
     """The median over rounds of the mean of `count` calls; each has its turn in a round, so a slow moment hits all."""
     taken = [{name: _seconds(call, count, wait) for name, call in calls.items()} for _ in range(rounds)]
@@ -206,6 +208,7 @@ def _seconds(call, count, wait):
     return (time.perf_counter() - begin) / count
 
 
+@gpu_lock(exclusive=True)
 def clocks(calls, rounds=9):
     """{name: (ms of the host, ms of the GPU)} for {name: call}, each for itself: neither waits for the other.
 
@@ -278,6 +281,7 @@ def draw_clocks(found):
     return picture(figure, "; ".join(said))
 
 
+@gpu_lock(exclusive=True)
 def late_input(kernel, where=None):
     """Calls kernel(gate, up, y) on another stream, behind a wait and a fill of gate; (wait, fill, kernel) as spans.
 
