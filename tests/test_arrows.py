@@ -28,12 +28,12 @@ kernels
 turns
 staged
 copies reductions launch
-grid tiling facts reference keeping listings loading machine ratios sources
+counted grid tiling facts reference keeping listings loading machine ratios sources
 """
 HEIGHT = {unit: -line for line, units in enumerate(LEVELS.split("\n")) for unit in units.split()}
 
 # Run on any laptop: from the package they may use one another, and never torch or the DSL.
-LITE = {"simt", "tiling", "draw", "ratios", "facts"}
+LITE = {"simt", "tiling", "draw", "ratios", "facts", "counted"}
 # Import heavy things only where they are used, so that the command and a lesson start fast and everywhere.
 LAZY = {"__init__", "__main__", "cli", "lesson", "grading", "machine", "desk", "doctor", "publish", "site", "transfer"}
 LAZY |= {"surroundings", "slides", "classroom"}
@@ -105,7 +105,7 @@ def arrow_fault(unit, what):
         return "works without torch and the DSL"
     if unit == "reference" and what not in {"torch", unit, *sys.stdlib_module_names}:
         return "torch only"
-    if unit == "simt" and what not in {"numpy", unit, *sys.stdlib_module_names}:
+    if unit == "simt" and what not in {"numpy", "counted", unit, *sys.stdlib_module_names}:
         return "numpy only"
     if what in HEIGHT and what != unit and HEIGHT[what] >= HEIGHT[unit]:
         return "an arrow that points up"

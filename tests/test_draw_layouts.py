@@ -23,7 +23,7 @@ def test_eight_elements_of_four_bytes_fill_a_sector():
 
 def test_a_layout_says_how_many_sectors_and_banks_it_touches():
     assert "8 sectors" in draw.layout(Layout((8, 8), (8, 1)), 4).alt
-    assert "in 1 banks" in draw.layout(Layout(32, 32), 4, parts="banks").alt
+    assert "in 1 bank." in draw.layout(Layout(32, 32), 4, parts="banks").alt
     assert "in 32 banks" in draw.layout(Layout(32, 33), 4, parts="banks").alt
 
 

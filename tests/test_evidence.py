@@ -62,14 +62,14 @@ def test_a_complete_write_leaves_the_guard_silent(guarded):
 def test_an_element_left_out_is_named(guarded):
     guarded.view.fill_(1.0)
     guarded.bits[guarded.view[2:, 4:].storage_offset()] = guard.PATTERN[guarded.bits.dtype]
-    assert guarded.faults() == ["1 elements of the output were not written, the first at row 2, column 4"]
+    assert guarded.faults() == ["1 element of the output got no value, the first at row 2, column 4"]
 
 
 @pytest.mark.parametrize("offset, row, column", [(-1, -1, 6), (5, 0, 5), (6, 0, 6), (19, 2, 5)])
 def test_a_write_into_the_padding_or_beyond_is_named(guarded, offset, row, column):
     guarded.view.fill_(1.0)
     guarded.bits[guarded.view.storage_offset() + offset] = 0
-    said = f"1 elements outside the output were written, the first at row {row}, column {column}"
+    said = f"1 element outside the output got a value, the first at row {row}, column {column}"
     assert guarded.faults() == [said]
 
 
@@ -394,7 +394,7 @@ def test_a_tool_that_finds_something_takes_the_receipt_away(machine_without_a_gp
 
     monkeypatch.setattr(sanitizers, "examine", examine)
     assert verify.run() == 1
-    assert "1 kernels failed: b" in capsys.readouterr().out
+    assert "1 kernel failed: b" in capsys.readouterr().out
     assert sorted(path.stem for path in machine_without_a_gpu.iterdir()) == ["a", "c"]
 
 
@@ -431,11 +431,11 @@ def test_values_and_guard_regions_are_looked_at_in_one_run():
 
 
 def test_each_check_that_misses_its_fault_is_named(monkeypatch):
-    problems = ["y: 3 elements outside the output were written"]
+    problems = ["y: 3 elements outside the output got a value"]
     monkeypatch.setattr(plants, "load", lambda name: type("Fault", (), {"KERNEL": "k"}))
     monkeypatch.setattr(processes, "run", lambda *arguments, **options: {"k": {"problems": problems}})
     (said,) = plants.missed("values", "a", ["guard", "values"], deadline=0)
-    assert said == "values misses the planted fault a (it says: y: 3 elements outside the output were written)"
+    assert said == "values misses the planted fault a (it says: y: 3 elements outside the output got a value)"
 
 
 def test_kernels_are_shared_out_evenly():

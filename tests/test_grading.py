@@ -219,7 +219,7 @@ class TestValues:
 
     def test_a_hole(self):
         told = self.told(lambda x, y: y[: len(x) // 8 * 8].copy_(x[: len(x) // 8 * 8]))
-        assert told == "n = 1: 1 elements were never written, the first is 0: the tail"
+        assert told == "n = 1: it left 1 element unwritten, the first is 0: the tail"
 
     def test_a_wrong_value(self):
         assert "where torch gives" in self.told(lambda x, y: y.copy_(x.half()))
@@ -515,10 +515,10 @@ class TestProofs:
             self.proof(cast, "wrong", "parked", True),
         ]
         assert proofs.closing_lines(found, {**MODEL_ONLY, "compiler": True}) == (
-            "parked here: 1 tasks for later gates, 1 planted wrong answers",
+            "parked here: 1 task for later gates, 1 planted wrong answer",
             "2 tasks, 2 planted wrong answers, 1 caught, solutions passed 1 of 2",
         )
-        assert proofs.closing_lines(found[:1], MODEL_ONLY)[1].startswith("1 tasks, 0 planted")
+        assert proofs.closing_lines(found[:1], MODEL_ONLY)[1].startswith("1 task, 0 planted")
 
     def test_lines_off(self):
         assert proofs.lines_off("a\nb\nc", "a\nx\nc") == 1

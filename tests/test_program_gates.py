@@ -83,7 +83,7 @@ class TestChecks:
             b.st_global(y, b.tid, 2 * value, where=(b.tid < n) & (b.tid != 40))
 
         sentence, alt = failed(program, "checks")
-        assert "y has 1 elements that nobody wrote, the first at index 40" in sentence
+        assert "y has 1 element that nobody wrote, the first at index 40" in sentence
         assert "nearest to it is that of CTA 0, warp 1, lane 7 at `b.st_global(y, b.tid" in sentence
         assert "st.global of warp 1 of CTA 0" in alt
 

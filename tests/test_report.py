@@ -239,6 +239,12 @@ class TestClassBook:
         found = classbook.mistakes(classbook.book(handed_in, self.WORTH))
         assert [mistake.learners for mistake in found] == [("0", "1"), ("2",)]
 
+    def test_one_and_many_are_the_same_mistake(self):
+        sentences = ["n = 1: it left 1 element unwritten", "n = 7: it left 3 elements unwritten"]
+        handed_in = [(str(at), [self.failed("a.x", said)], {}) for at, said in enumerate(sentences)]
+        (found,) = classbook.mistakes(classbook.book(handed_in, self.WORTH))
+        assert found.learners == ("0", "1")
+
     def test_no_field_is_a_formula(self):
         book = classbook.book([("=HYPERLINK(1)", [self.failed("a.x", '+1, "so"\nit is')], {})], self.WORTH)
         (row, _) = csv.DictReader(classbook.as_csv(book).splitlines(keepends=True))

@@ -285,7 +285,7 @@ CASES = [
     Case(nobody_arrived_at_the_cluster, "barrier not reached", "never reaches cluster_arrive", same, 2, 2),
     Case(two_owners, "written twice", "wrote another value there", same, 2),
     Case(a_lane_left_out, "lane not taking part", "lane 2 (and 3 more) takes a value from lane 3", pairs),
-    Case(never_written, "never written", "y has 1 elements that nobody wrote, the first at index 127", same),
+    Case(never_written, "never written", "y has 1 element that nobody wrote, the first at index 127", same),
 ]
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.program.__name__)
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from IPython.display import Image
 
+from quack_lite.counted import counted
 from quack_lite.draw.banks import bank_figure
 from quack_lite.draw.picture import caption, picture
 from quack_lite.draw.sectors import sector_figure
@@ -31,5 +32,6 @@ def access_map(request: "Request") -> Image:
 def cost(request: "Request") -> str:
     """What the request costs, in words."""
     if request.space == "global":
-        return f"{request.sectors} sectors: {request.bytes_asked} bytes asked for, {request.bytes_moved} moved"
-    return f"{request.wavefronts} wavefronts for {request.bytes_asked} bytes"
+        used = f"{counted(request.bytes_asked, 'bytes')} asked for, {request.bytes_moved} moved"
+        return f"{counted(request.sectors, 'sectors')}: {used}"
+    return f"{counted(request.wavefronts, 'wavefronts')} for {counted(request.bytes_asked, 'bytes')}"

@@ -9,6 +9,7 @@ from IPython.display import Image
 from matplotlib import colormaps
 from tensor_layouts import Layout, mode, rank, size
 
+from quack_lite.counted import counted
 from quack_lite.draw.cells import NOBODY, fill_cells, grid_lines, print_size, shades, write_cells, write_runs
 from quack_lite.draw.picture import RED, SMALL, WIDTH, caption, panels, picture
 from quack_lite.simt.traffic import BANKS, SECTOR, WORD
@@ -27,11 +28,11 @@ def layout(given: Layout, element_bytes: int, *, parts: str = "sectors") -> Imag
         raise ValueError(f'parts is {parts!r}; it is "sectors" or "banks"')
     offsets = offsets_of(given)
     figure, plot = grid_figure(offsets.shape)
-    count = PARTS[parts](plot, offsets, element_bytes)
-    title = f"{given}, elements of {element_bytes} bytes"
-    caption(plot, f"{title}\n{count} {parts}")
+    found = counted(PARTS[parts](plot, offsets, element_bytes), parts)
+    title = f"{given}, elements of {counted(element_bytes, 'bytes')}"
+    caption(plot, f"{title}\n{found}")
     name_axes(plot, offsets.shape)
-    return picture(figure, f"Layout {title}: offsets {offsets.min()} to {offsets.max()} in {count} {parts}.")
+    return picture(figure, f"Layout {title}: offsets {offsets.min()} to {offsets.max()} in {found}.")
 
 
 def draw_sectors(plot, offsets: np.ndarray, element_bytes: int) -> int:
@@ -71,7 +72,8 @@ def tv_layout(given: Layout, tile: Layout, element_bytes: int, *, name: str = ""
     fill_cells(plot, shades(threads, np.maximum(values, 0) / max(count, 2)))
     write_holders(plot, threads, values)
     mark_changes(plot, sectors)
-    title = f"{size(mode(given, 0))} threads, {count} values of {element_bytes} bytes each"
+    held = f"{counted(count, 'values')} of {counted(element_bytes, 'bytes')} each"
+    title = f"{counted(size(mode(given, 0)), 'threads')}, {held}"
     caption(plot, f"{name or given}\n{title}; red lines: sectors")
     name_axes(plot, threads.shape)
     return picture(figure, f"{name or f'TV layout {given}'}: {title}; thread 0 holds {held_by_first(threads)}.")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from quack_lite import facts
+from quack_lite.counted import counted
 from quack_lite.simt import Run, counters
 
 HEADS = ("", "Model count", "in the PTX", "GPU counter")
@@ -71,5 +72,4 @@ def recorded(pattern: str) -> tuple[dict[str, str], str]:
 def said(counts: Mapping[str, int]) -> str:
     """As "1 request, 4 sectors"; counts of 0 are left out."""
     ordered = [(what, counts[what]) for what in dict.fromkeys([*FIRST, *counts]) if counts.get(what)]
-    parts = [f"{number} {what if number != 1 else what.removesuffix('s')}" for what, number in ordered]
-    return ", ".join(parts) or "0"
+    return ", ".join(counted(number, what) for what, number in ordered) or "0"

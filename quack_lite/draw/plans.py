@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
 from quack_lite import tiling
+from quack_lite.counted import counted
 from quack_lite.draw.cells import fill_cells, grid_lines, hatch_bar, hatch_runs
 from quack_lite.draw.picture import BLUE, SKY, SMALL, caption, panels, picture
 from quack_lite.simt.order import WARP
@@ -42,9 +43,8 @@ class Cut(NamedTuple):
 def cut(n: int, row_plan: RowPlan, head: int = 0) -> Cut:
     """Cuts a row whose first 16-byte boundary comes after `head` elements. ValueError if the plan does not hold it."""
     if not 1 <= n <= row_plan.capacity:
-        raise ValueError(
-            f"a row has {n} elements; this plan holds rows of 1 to {row_plan.capacity}: take plan_row(n, ...)"
-        )
+        holds = f"this plan holds rows of 1 to {row_plan.capacity}: take plan_row(n, ...)"
+        raise ValueError(f"a row has {counted(n, 'elements')}; {holds}")
     threads = row_plan.threads
     if row_plan.rows == 1 and row_plan.cluster == 1:  # a launch takes as many warps as its rows need
         threads = min(threads, -(-n // (row_plan.vector * row_plan.vectors * WARP)) * WARP)
@@ -82,17 +82,19 @@ def last_vector(parts: Cut) -> int:
 def headline(parts: Cut, row_plan: RowPlan) -> str:
     """Who shares the row."""
     room = row_plan.vector * len(parts.held) * parts.ctas * parts.threads
-    shape = f"{parts.ctas} x {parts.threads} threads x {len(parts.held)} vectors of {row_plan.vector}"
-    return f"{parts.n} elements, room for {room}:\n{shape}"
+    vectors = counted(len(parts.held), "vectors")
+    shape = f"{parts.ctas} x {counted(parts.threads, 'threads')} x {vectors} of {row_plan.vector}"
+    return f"{counted(parts.n, 'elements')}, room for {room}:\n{shape}"
 
 
 def summary(parts: Cut) -> str:
     """What holds nothing, in words."""
     vector = len(parts.held) - 1
-    warps, ctas = parts.idle(min(WARP, parts.threads), vector), parts.idle(parts.threads, vector)
-    nothing = parts.idle(1, 0), parts.idle(min(WARP, parts.threads), 0), parts.idle(parts.threads, 0)
-    sentence = f"vector {vector}: {ctas} of {parts.ctas} CTAs and {warps} warps hold nothing there"
-    return f"{sentence}; no vector at all: {nothing[0]} threads, {nothing[1]} warps, {nothing[2]} CTAs"
+    groups = {"threads": 1, "warps": min(WARP, parts.threads), "CTAs": parts.threads}
+    idle = {what: parts.idle(group, vector) for what, group in groups.items()}
+    nothing = ", ".join(counted(parts.idle(group, 0), what) for what, group in groups.items())
+    there = f"{idle['CTAs']} of {counted(parts.ctas, 'CTAs')} and {counted(idle['warps'], 'warps')}"
+    return f"vector {vector}: {there} hold nothing there; no vector at all: {nothing}"
 
 
 def draw_vectors(plot, parts: Cut) -> None:

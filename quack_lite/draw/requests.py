@@ -5,6 +5,7 @@ from IPython.display import Image
 from tensor_layouts import Layout, size
 from tensor_layouts.analysis import segment_analysis
 
+from quack_lite.counted import counted
 from quack_lite.draw.picture import caption, picture
 from quack_lite.draw.sectors import sector_figure
 from quack_lite.draw.touched import touched
@@ -18,9 +19,10 @@ def warp_request(layout: Layout, element_bytes: int) -> Image:
     """
     counts = segment_analysis(layout, element_bytes=element_bytes)
     figure, plot = sector_figure(*byte_owners(layout, element_bytes))
-    used = f"{counts['unique_bytes']} bytes asked for, {counts['transferred_bytes']} moved"
-    caption(plot, f"{counts['segments']} sectors: {used}")
-    return picture(figure, f"One request of a warp: {counts['segments']} sectors, {used}.")
+    sectors = counted(counts["segments"], "sectors")
+    used = f"{counted(counts['unique_bytes'], 'bytes')} asked for, {counts['transferred_bytes']} moved"
+    caption(plot, f"{sectors}: {used}")
+    return picture(figure, f"One request of a warp: {sectors}, {used}.")
 
 
 def byte_owners(layout: Layout, element_bytes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from IPython.display import Image
 
+from quack_lite.counted import counted
 from quack_lite.draw.picture import BLUE, CYCLE, GREY, NORMAL, RED, SMALL, WIDTH, axes, caption, picture
 
 STYLES = ((RED, "-"), (GREY, "--"), (GREY, ":"))
@@ -44,8 +45,9 @@ def roofline(kernels: Mapping[str, tuple[float, float, float]], ceilings: Mappin
 def check(kernels: Mapping, ceilings: Mapping, peak: float) -> None:
     """ValueError, in a sentence, for what cannot be drawn."""
     if not 1 <= len(kernels) <= len(MARKS) or not 1 <= len(ceilings) <= len(STYLES):
+        given = f"{counted(len(kernels), 'kernels')} and {counted(len(ceilings), 'ceilings')}"
         most = f"1 to {len(MARKS)} kernels and 1 to {len(STYLES)} ceilings"
-        raise ValueError(f"{len(kernels)} kernels and {len(ceilings)} ceilings were given; draw {most}")
+        raise ValueError(f"{given} were given; draw {most}")
     for name, numbers in {**kernels, **{name: (gbps,) for name, gbps in ceilings.items()}, "peak": (peak,)}.items():
         if not all(number > 0 for number in numbers):
             raise ValueError(f"{name}: {numbers} was given; a logarithmic axis shows positive numbers only")

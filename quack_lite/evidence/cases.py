@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from quack_lite import catalog
+from quack_lite.counted import counted
 from quack_lite.evidence import changes, operands
 
 MANY_ROWS = 70_001  # more than fit on a grid's second axis
@@ -129,7 +130,7 @@ def short_rows(kernel: catalog.Kernel) -> list[Case]:
     vector, longest = kernel.plan.vector, catalog.lengths(kernel)[1]
     rows = kernel.plan.rows + 1
     return [
-        Case(f"{n} elements, start {start}", rows, n, start=start, pad=(vector - n) % vector + vector)
+        Case(f"{counted(n, 'elements')}, start {start}", rows, n, start=start, pad=(vector - n) % vector + vector)
         for n in range(1, min(longest, 2 * vector + 1) + 1)
         for start in sorted({0, 1, vector - n % vector, vector - 1} - {vector})
     ]
@@ -154,7 +155,10 @@ def pieces(kernel: catalog.Kernel) -> list[Case]:
     first = -(-shortest // capacity) * capacity
     lengths = (first, first + 1, first + capacity - 1, first + capacity, first + 2 * capacity + kernel.plan.vector + 1)
     return [
-        Case(f"{n} elements, start {start}", 2, n, start=start) for n in lengths if n <= longest for start in (0, 1)
+        Case(f"{counted(n, 'elements')}, start {start}", 2, n, start=start)
+        for n in lengths
+        if n <= longest
+        for start in (0, 1)
     ]
 
 
@@ -173,7 +177,7 @@ def copy_cases(plan) -> list[Case]:
     """The cases of copy."""
     tile, vector = plan.capacity, plan.vector
     lengths = {1, vector - 1, vector, tile - vector, tile - 1, tile, tile + 1, tile + vector, 5 * tile + 3 * vector + 1}
-    found = [Case(f"{n} elements", 1, n) for n in sorted(lengths - {0})]
+    found = [Case(f"{counted(n, 'elements')}", 1, n) for n in sorted(lengths - {0})]
     found.append(Case("NaN and inf", 1, tile + vector, change=changes.nan_and_inf_elements))
     if vector == 1:
         found.append(Case("misaligned", 1, 3 * tile + 1, start=1))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from quack_lite.counted import counted
+
 MARGIN = 4096  # elements before and behind; a multiple of 16 bytes
 PATTERN = {torch.int16: 0x7FA5, torch.int32: 0x7FA5A5A5}
 INPUT_PATTERN = {torch.int16: 0x7FB6, torch.int32: 0x7FB6B6B6, torch.int64: 0x7FB6B6B67FB6B6B6}  # a copy shows it
@@ -32,14 +34,16 @@ class Guarded:
         if not wrong.any():
             return []
         row, column = self.position(wrong)
-        return [f"{int(wrong.sum())} elements outside the output were written, the first at row {row}, column {column}"]
+        found = counted(int(wrong.sum()), "elements")
+        return [f"{found} outside the output got a value, the first at row {row}, column {column}"]
 
     def left(self, wrong: torch.Tensor) -> list[str]:
         """The sentence on elements of the view that were not written."""
         if not wrong.any():
             return []
         row, column = self.position(wrong)
-        return [f"{int(wrong.sum())} elements of the output were not written, the first at row {row}, column {column}"]
+        found = counted(int(wrong.sum()), "elements")
+        return [f"{found} of the output got no value, the first at row {row}, column {column}"]
 
     def position(self, wrong: torch.Tensor) -> tuple[int, int]:
         """Row and column of the first element that is wrong, counted from the first element of the view."""

@@ -13,7 +13,7 @@ FOLDER = ROOT / "tests" / "faults"
 # What a check says when it has seen the fault; another end, as a crash, is not a catch.
 WORDS = {
     "values": ("of the tolerance",),
-    "guard": ("outside the output were written", "of the output were not written"),
+    "guard": ("outside the output got a value", "of the output got no value"),
     "delay": ("other bits", "hangs", "CUDA error", "cudaError"),
 }
 SAID = 5  # problems that are shown

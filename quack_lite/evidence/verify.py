@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from quack_lite import machine
+from quack_lite.counted import counted
 from quack_lite.evidence import digest, plants, processes, receipts, sanitizers
 
 CHECKED = 3  # kernels a process
@@ -57,7 +58,8 @@ def run(only: str = "", seconds: float = 480) -> int:
     require(machine.reasons("hopper"), sanitizers.find(), digest.flavour(), receipts.flavours())
     kernels = named(only)
     with tempfile.TemporaryDirectory() as folder:
-        console.print(f"{len(kernels)} kernels: compiling them to find those without a receipt, and timing those")
+        given = counted(len(kernels), "kernels")
+        console.print(f"{given}: compiling to find what has no receipt, and timing that")
         prepared = prepare(kernels, deadline, folder, console)
         start = sorted_out(prepared, console)
         if not start.left and not start.failed and not to_watch(kernels):
@@ -266,9 +268,9 @@ def receipt(name: str, prepared: Prepared, steps: dict[str, dict]) -> dict:
 
 def summary(outcome: Outcome) -> list[str]:
     """The last lines."""
-    lines = [f"{len(outcome.written)} receipts written"]
+    lines = [f"{counted(len(outcome.written), 'receipts')} written"]
     if outcome.failed:
-        lines.append(f"{len(outcome.failed)} kernels failed: {', '.join(outcome.failed)}")
+        lines.append(f"{counted(len(outcome.failed), 'kernels')} failed: {', '.join(outcome.failed)}")
     if outcome.left:
-        lines.append(f"{len(outcome.left)} kernels are left: run `make verify` again, it goes on from here")
+        lines.append(f"{counted(len(outcome.left), 'kernels')} left: run `make verify` again, it goes on from here")
     return lines

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from quack_lite import keeping, machine
+from quack_lite.counted import counted
 from quack_lite.grading import classbook, classbook_page, names, spawn, standing, submissions
 from quack_lite.grading.classbook import ClassBook
 from quack_lite.grading.feedback import Verdict
@@ -61,7 +62,7 @@ def _worth() -> dict[str, int]:
 
 def _summary(book: ClassBook) -> None:
     unread = sum(len(row.unread) for row in book.rows)
-    print(f"{len(book.rows)} learners, {len(book.worth)} tasks; not graded: {unread}.")
+    print(f"{counted(len(book.rows), 'learners')}, {counted(len(book.worth), 'tasks')}; not graded: {unread}.")
     for mistake in classbook.mistakes(book)[:USUAL]:
         _say(f"{len(mistake.learners)} × {mistake.task} at {mistake.gate}: {mistake.sentence}")
 

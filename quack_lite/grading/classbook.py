@@ -14,6 +14,7 @@ from quack_lite.grading.feedback import Verdict
 STATES = ("passed", "parked", "failed", "open")  # the best first
 COLUMNS = ("learner", "task", "state", "points", "of", "gate", "sentence", "notebook")
 VARYING = re.compile(r"`[^`]*`|'[^']*'|\[[^\]]*\]|[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?|[-+]?\b(?:inf|nan)\b")
+PLURAL = re.compile(r"(?<=… )(\w+)s\b")  # of what a value counts
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -95,12 +96,15 @@ def _marks(graded: list[tuple[str, Verdict]], worth: Mapping[str, int]) -> dict[
 
 
 def mistakes(book: ClassBook) -> list[Mistake]:
-    """The sentences of failed gates by how many learners were told them; the values in a sentence do not count."""
+    """The sentences of failed gates by how many learners were told them.
+
+    The values in a sentence do not count, nor whether what they count is one or many.
+    """
     told: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for row in book.rows:
         for mark in row.marks.values():
             if mark.state == "failed":
-                key = (mark.task, mark.gate, VARYING.sub("…", mark.sentence))
+                key = (mark.task, mark.gate, PLURAL.sub(r"\1", VARYING.sub("…", mark.sentence)))
                 told.setdefault(key, []).append((row.learner, mark.sentence))
     found = []
     for (task, gate, _), who in told.items():

@@ -7,6 +7,7 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
+from quack_lite.counted import counted
 from quack_lite.grading import classbook
 from quack_lite.grading.classbook import ClassBook, Mark, Row
 
@@ -34,7 +35,8 @@ def page(book: ClassBook, places: Mapping[str, bool], date: str) -> str:
     have = ", ".join(word for place, word in PLACES.items() if places[place])
     parts = [
         "<h1>Submissions</h1>",
-        f"<p>{len(book.rows)} learners, {len(book.worth)} tasks. Graded on {date}, on a machine with {have}.</p>",
+        f"<p>{counted(len(book.rows), 'learners')}, {counted(len(book.worth), 'tasks')}. "
+        f"Graded on {date}, on a machine with {have}.</p>",
         _unread(book),
         "<h2>Learners and tasks</h2>",
         _legend(),

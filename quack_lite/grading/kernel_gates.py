@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from quack_lite.counted import counted
 from quack_lite.grading import guards
 from quack_lite.grading.arguments import Arguments
 from quack_lite.grading.feedback import GradeFailed, line_of, plain
@@ -198,9 +199,8 @@ def judge_again(outputs: Sequence[torch.Tensor], wanted: Sequence[tuple], when: 
     for out, (right, allowed) in zip(outputs, wanted, strict=True):
         wrong, first = guards.differences(out, right, allowed)
         if wrong:
-            raise GradeFailed(
-                f"{when} {wrong} elements were wrong, the first at {first}: keep nothing from one call to the next"
-            )
+            found = f"{when} {counted(wrong, 'elements')} came out wrong, the first at {first}"
+            raise GradeFailed(f"{found}: keep nothing from one call to the next")
 
 
 def _judge_output(
@@ -208,12 +208,13 @@ def _judge_output(
 ) -> None:
     before, behind, between = guards.touched(out)
     if before or behind or between:
-        side = f"{behind} bytes behind" if behind else f"{before} bytes in front of"
-        side = f"{between} bytes of padding between the rows of" if between else side
+        side = f"{counted(behind, 'bytes')} behind" if behind else f"{counted(before, 'bytes')} in front of"
+        side = f"{counted(between, 'bytes')} of padding between the rows of" if between else side
         raise GradeFailed(f"{case}: it overwrote {side} the output: {tail}")
     holes, first = guards.holes(out.inside)
     if holes:
-        raise GradeFailed(f"{case}: {holes} elements were never written, the first is {first}: {tail}")
+        unwritten = f"it left {counted(holes, 'elements')} unwritten, the first is {first}"
+        raise GradeFailed(f"{case}: {unwritten}: {tail}")
     wrong, first = guards.differences(out.inside, expected, allowed)
     if wrong:
         got, want = (float(tensor.flatten()[first]) for tensor in (out.inside, expected))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quack_lite import machine
+from quack_lite.counted import counted
 from quack_lite.grading import names, notebook, spawn, tasks
 from quack_lite.grading.derive import stub
 from quack_lite.grading.feedback import Verdict
@@ -108,9 +109,10 @@ def closing_lines(proofs: list[Proof], here: dict[str, bool]) -> tuple[str, str]
     planted = [proof for proof in wrong if proof.wanted != "parked"]
     caught = sum(proof.holds for proof in planted)
     passed = sum(proof.holds for proof in decided)
+    waiting = counted(len(wrong) - len(planted), "planted wrong answers")
     return (
-        f"parked here: {len(later)} tasks for later gates, {len(wrong) - len(planted)} planted wrong answers",
-        f"{len(decided)} tasks, {len(planted)} planted wrong answers, {caught} caught, "
+        f"parked here: {counted(len(later), 'tasks')} for later gates, {waiting}",
+        f"{counted(len(decided), 'tasks')}, {counted(len(planted), 'planted wrong answers')}, {caught} caught, "
         f"solutions passed {passed} of {len(decided)}",
     )
 

@@ -2,6 +2,7 @@
 
 import sys
 
+from quack_lite.counted import counted
 from quack_lite.simt import counters
 
 
@@ -44,7 +45,7 @@ def times(record: dict) -> list[str]:
     for row in record["times"]["rows"]:
         found = gpu[row["pattern"]]
         hits = f", {found['L1 hits']} of them from L1" if "L1 hits" in found else ""
-        lines.append(f"  {row['pattern']}: {found['sectors']} sectors a warp{hits}; {row['gbps']} GB/s")
+        lines.append(f"  {row['pattern']}: {counted(found['sectors'], 'sectors')} a warp{hits}; {row['gbps']} GB/s")
     return lines
 
 

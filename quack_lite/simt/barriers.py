@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quack_lite.counted import counted
 from quack_lite.simt.memory import Memory
 from quack_lite.simt.moment import verb
 
@@ -64,7 +65,8 @@ class MBarrier:
         active = self._enter("mbarrier.arrive", where)
         for rank, arrivals in self._counted(active):
             if arrivals > self.pending[rank]:
-                self._overfull(rank, f"gets {arrivals} arrivals and waits for {self.pending[rank]}: count={self.count}")
+                given = counted(arrivals, "arrivals")
+                self._overfull(rank, f"gets {given} and waits for {self.pending[rank]}: count={self.count}")
             self.pending[rank] -= min(arrivals, self.pending[rank])
             mine = active & (self.block.rank == rank)
             self.release[rank] = np.maximum(self.release[rank], self.now.order.released(mine, self.now.time))
@@ -125,10 +127,12 @@ class MBarrier:
         if self._too_many(rank):
             raise Stopped
         if left:
-            missing = f"{self.count - left} of {self.count} arrivals came. As many lanes must arrive as count= says"
+            came = f"{self.count - left} of {counted(self.count, 'arrivals')} came"
+            missing = f"{came}. As many lanes must arrive as count= says"
             self.now.report("mbarrier waits", lane, array=self.name, missing=missing)
         else:
-            missing = f"it expects {expected} bytes and {came} came. Expect what the copies bring, or start them before"
+            expects = f"it expects {counted(expected, 'bytes')} and {came} came"
+            missing = f"{expects}. Expect what the copies bring, or start them before"
             self.now.report("mbarrier waits", lane, array=self.name, missing=missing)
         raise Stopped
 
@@ -151,9 +155,8 @@ class MBarrier:
     def _too_many(self, rank):
         expected, came = self.expected[rank], self.came[rank]
         if came > expected:
-            self._overfull(
-                rank, f"expects {expected} bytes in a phase and gets {came}: expect_tx what all copies bring"
-            )
+            expects = f"expects {counted(expected, 'bytes')} in a phase and gets {came}"
+            self._overfull(rank, f"{expects}: expect_tx what all copies bring")
         return came > expected
 
     def _overfull(self, rank, excess):

@@ -28,7 +28,7 @@ SENTENCES = {
     "peer ended": "{who} {does} a CTA that may have ended: {advice}",
     "lane not taking part": "{who} takes a value from lane {index}, which where= leaves out of the shuffle: "
     "let all lanes of the warp shuffle",
-    "never written": "{array} has {count} elements that nobody wrote, the first at index {index}: "
+    "never written": "{array} has {elements} that nobody wrote, the first at index {index}: "
     "look at the grid and at where= of the store",
 }
 KINDS = tuple(SENTENCES)

@@ -6,6 +6,7 @@ elements, or is a tuple (row, column) of the array's shape. Lanes outside `where
 
 import numpy as np
 
+from quack_lite.counted import counted
 from quack_lite.simt.barriers import MBarrier, Transfer
 from quack_lite.simt.dtypes import rounded
 from quack_lite.simt.lanes import Lanes, width_of
@@ -127,7 +128,7 @@ class Block(Lanes):
         ValueError unless n elements are a multiple of 16 bytes.
         """
         if n * x.itemsize % BULK:
-            raise ValueError(f"a bulk copy of {n * x.itemsize} bytes: it takes a multiple of {BULK}")
+            raise ValueError(f"a bulk copy of {counted(n * x.itemsize, 'bytes')}: it takes a multiple of {BULK}")
         active, target = self._access(s, i, n, self.mask(where), self.rank, BULK)
         values, active = self._fetch("cp.async.bulk", x, j, n, active, BULK, m)
         self._issue("cp.async.bulk", s, target, values, active, m, self.rank)

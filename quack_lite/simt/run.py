@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from quack_lite.counted import counted
 from quack_lite.simt.barriers import Stopped
 from quack_lite.simt.checks import Checks, Report
 from quack_lite.simt.counts import Counts, tally
@@ -161,7 +162,8 @@ def _all_written(memories, checks):
     for memory in memories:
         missing = np.flatnonzero(~memory.known)
         if len(missing):
-            checks.report("never written", None, array=memory.name, count=len(missing), index=int(missing[0]))
+            elements = counted(len(missing), "elements")
+            checks.report("never written", None, array=memory.name, elements=elements, index=int(missing[0]))
 
 
 def _given_back(memory):

@@ -36,7 +36,7 @@ WRONG_ANSWERS = (
         "a turn as if a block had the SM for itself",
         (("2 * row_bytes * blocks / rate", "2 * row_bytes / rate"),),
         gate="numbers",
-        sentence="share the rate",
+        sentence="the rate is shared by",
         easy="right for one block",
     ),
     WrongAnswer(

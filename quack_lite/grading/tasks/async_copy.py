@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from quack_lite import simt
+from quack_lite.counted import counted
 from quack_lite.grading.feedback import GradeFailed
 from quack_lite.grading.given import number, whole
 from quack_lite.grading.kernel_gates import Cases, compiles, shape, values
@@ -82,8 +83,8 @@ def judge_stages(given: int, row: int, blocks: int, shared: int) -> None:
         return
     slips = {
         wanted + 1: "a row that fits only in part does not fit: round down",
-        shared // row: f"{blocks} blocks share it, and each loses {RESERVED} bytes",
-        (shared - RESERVED) // row: f"{blocks} blocks share it",
+        shared // row: f"it is shared by {counted(blocks, 'blocks')}, each of which loses {RESERVED} bytes",
+        (shared - RESERVED) // row: f"it is shared by {counted(blocks, 'blocks')}",
         shared // blocks // row: f"each block loses {RESERVED} bytes of its part",
         (shared - RESERVED) // blocks // row: f"the {RESERVED} bytes are lost once a block, not once an SM",
     }
@@ -95,9 +96,9 @@ def judge_time(given: float, row: int, blocks: int, rate: float) -> None:
     """Compares turn_time, and names the slip where the number gives it away."""
     wanted = turn_time(row, blocks, rate)
     slips = {
-        row / rate: f"each of {blocks} blocks reads a row and writes one",
-        2 * row / blocks / rate: f"{blocks} blocks share the rate, so that a turn takes longer",
-        2 * row / rate: f"{blocks} blocks share the rate, so that in a turn each of them moves its two rows",
+        row / rate: f"each of {counted(blocks, 'blocks')} reads a row and writes one",
+        2 * row / blocks / rate: f"the rate is shared by {counted(blocks, 'blocks')}, so that a turn takes longer",
+        2 * row / rate: f"the rate is shared by {counted(blocks, 'blocks')}, so that in a turn each moves its two rows",
         row * blocks / rate: "a row is read and another is written, and the rate counts both",
     }
     if not close(given, wanted):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from quack_lite import simt
+from quack_lite.counted import counted
 from quack_lite.grading.feedback import GradeFailed
 from quack_lite.grading.kernel_gates import Cases, compiles, shape, values
 from quack_lite.grading.program_gates import Trial, Trials, at_most, gates, lanes_have_met
@@ -126,7 +127,7 @@ def largest_traffic(trial: Trial) -> str:
     met = trial.run.total("barrier.cluster.wait").requests // warps
     if met > 2:
         raise GradeFailed(f"{trial.name}: {met} cluster barriers a block: one before the peers are read, one after")
-    return f"{trial.run.total('ld.global').requests} loads of a warp, {met} cluster barriers"
+    return f"{trial.run.total('ld.global').requests} loads of a warp, {counted(met, 'cluster barriers')}"
 
 
 class Shape(NamedTuple):
@@ -179,7 +180,7 @@ def argmax_shape(facts: Facts) -> str:
         )
     if facts.spill_bytes:
         raise GradeFailed(f"{facts.spill_bytes} bytes of registers are spilled: a thread needs a value and an index")
-    return f"{facts.cluster_barriers} cluster barriers, {facts.registers} registers"
+    return f"{counted(facts.cluster_barriers, 'cluster barriers')}, {facts.registers} registers"
 
 
 LARGEST_TRIALS = Trials(

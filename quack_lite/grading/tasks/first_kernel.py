@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quack_lite import simt
+from quack_lite.counted import counted
 from quack_lite.grading.feedback import GradeFailed
 from quack_lite.grading.given import whole
 from quack_lite.grading.kernel_gates import Cases, compiles, values
@@ -105,7 +106,7 @@ def diff_traffic(trial: Trial) -> str:
     advice = "a thread loads its two elements, once each, and stores one; one whose guard says no asks for nothing"
     at_most(trial, "ld.global", "requests", 2 * warps, advice)
     at_most(trial, "st.global", "requests", warps, advice)
-    return f"{2 * warps} loads and {warps} stores of a warp"
+    return f"{2 * warps} loads and {counted(warps, 'stores')} of a warp"
 
 
 def affine_inputs(n: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
