@@ -1,8 +1,10 @@
 """Layouts, TV layouts, and the widgets over layouts and plans."""
 
 import base64
+import io
 
 import pytest
+from matplotlib.image import imread
 from tensor_layouts import Layout
 
 from quack_lite import draw, tiling
@@ -148,3 +150,17 @@ def test_a_slider_draws_what_its_function_gives():
     explorer.children[0].value = 4
     assert explorer.children[0].description == "size" and shown(explorer) != before
     assert explorer.image.alt == draw.plan(4).alt
+
+
+def test_where_no_slider_moves_the_pictures_of_several_values_stand_below_one_another():
+    sizes = [1, 2, 4]
+    explorer = draw.explore("size", sizes, draw.plan, still=sizes[1:])
+    bundle = explorer._repr_mimebundle_()
+    assert bundle["text/plain"] == f"{draw.plan(2).alt}\n{draw.plan(4).alt}"
+    heights = [pixels(draw.plan(size).data).shape[0] for size in sizes[1:]]
+    assert pixels(base64.b64decode(bundle["image/png"])).shape[0] == sum(heights)
+    assert explorer.image.alt == draw.plan(1).alt
+
+
+def pixels(png):
+    return imread(io.BytesIO(png), format="png")

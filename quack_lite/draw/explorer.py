@@ -12,7 +12,8 @@ class Explorer(ipywidgets.VBox):
     """Controls, and below them the picture that `draw` makes of their values; a ValueError's sentence in its place.
 
     above: makes HTML of the values, which stands over the picture.
-    Where widgets are not shown (a saved notebook on a web page, a printed one), the picture stands alone.
+    Where widgets are not shown (a saved notebook on a web page, a printed one), the picture stands alone, or what
+    `still` makes.
     """
 
     def __init__(
@@ -20,8 +21,9 @@ class Explorer(ipywidgets.VBox):
         controls: dict[str, ipywidgets.Widget],
         draw: Callable[..., Image],
         above: Callable[..., str] | None = None,
+        still: Callable[[], Image] | None = None,
     ):
-        self._controls, self._draw, self._above = controls, draw, above
+        self._controls, self._draw, self._above, self._still = controls, draw, above, still
         self._shown = ipywidgets.HTML()
         self.image = None  # the picture last drawn
         for control in controls.values():
@@ -39,9 +41,10 @@ class Explorer(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, **kwargs) -> dict:
         bundle = super()._repr_mimebundle_(**kwargs)
-        if self.image is None:
+        alone = self._still() if self._still else self.image
+        if alone is None:
             return bundle
-        return bundle | {"image/png": base64.b64encode(self.image.data).decode(), "text/plain": self.image.alt}
+        return bundle | {"image/png": base64.b64encode(alone.data).decode(), "text/plain": alone.alt}
 
 
 def as_html(shown: Image) -> str:

@@ -10,6 +10,7 @@ from tensor_layouts import Layout
 from quack_lite import tiling
 from quack_lite.draw.explorer import Explorer, field
 from quack_lite.draw.layouts import layout
+from quack_lite.draw.picture import stacked
 from quack_lite.draw.plans import plan
 
 BITS = {"bfloat16, float16": 16, "float32": 32}
@@ -27,10 +28,15 @@ TABLES = {
 ELEMENT_BYTES = [1, 2, 4, 8]
 
 
-def explore(name: str, values: Sequence, picture: Callable[..., Image]) -> Explorer:
-    """A slider over the values, from the first on, and below it what picture(value) draws."""
+def explore(name: str, values: Sequence, picture: Callable[..., Image], still: Sequence = ()) -> Explorer:
+    """A slider over the values, from the first on, and below it what picture(value) draws.
+
+    still: the values whose pictures stand, one below the other, where widgets are not shown; the slider's if none is
+    given.
+    """
     slider = field(ipywidgets.SelectionSlider, name, values[0], options=list(values))
-    return Explorer({"value": slider}, lambda value: picture(value))
+    alone = (lambda: stacked([picture(value) for value in still])) if still else None
+    return Explorer({"value": slider}, lambda value: picture(value), still=alone)
 
 
 def explore_plan(n: int = 151936) -> Explorer:

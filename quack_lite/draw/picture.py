@@ -7,9 +7,12 @@ number, a hatch or a line says too. Pictures are WIDTH inches wide: at a phone's
 
 import io
 import textwrap
+from collections.abc import Sequence
 
+import numpy as np
 from IPython.display import Image
 from matplotlib.figure import Figure
+from matplotlib.image import imread, imsave
 
 BLUE, RED, YELLOW, GREY = "#0072b2", "#d55e00", "#e69f00", "#767676"
 SKY, GREEN, PURPLE, LIGHT = "#56b4e9", "#009e73", "#cc79a7", "#d9d9d9"
@@ -18,6 +21,7 @@ CYCLE = (SKY, YELLOW, GREEN, PURPLE, LIGHT, "#f0e442")  # neighbours' colours; b
 WIDTH = 5.6  # inches
 SMALL, NORMAL = 8.5, 9.5  # points
 CAPTION = 60  # characters in a line of a title
+DPI = 110
 
 
 def axes(width: float, height: float):
@@ -47,5 +51,15 @@ def caption(plot, text: str) -> None:
 def picture(figure: Figure, description: str) -> Image:
     """A PNG of the figure; `description` is what a reader who cannot see it gets."""
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=110)
+    figure.savefig(file, format="png", dpi=DPI)
     return Image(file.getvalue(), format="png", alt=description)
+
+
+def stacked(pictures: Sequence[Image]) -> Image:
+    """PNGs one below the other, as one."""
+    pixels = [imread(io.BytesIO(one.data), format="png") for one in pictures]
+    width = max(each.shape[1] for each in pixels)
+    rows = [np.pad(each, ((0, 0), (0, width - each.shape[1]), (0, 0)), constant_values=1.0) for each in pixels]
+    file = io.BytesIO()
+    imsave(file, np.concatenate(rows), format="png", dpi=DPI)
+    return Image(file.getvalue(), format="png", alt="\n".join(one.alt for one in pictures))
