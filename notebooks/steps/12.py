@@ -8,8 +8,9 @@ import cutlass.cute as cute
 from cutlass import Float32, Int32
 from cutlass.memory import SmemAllocator
 
-from quack_lite import reductions
+from quack_lite import lesson, reductions
 
+row_vectors = lesson.steps(10).row_vectors
 VECTOR = 8  # of bfloat16: 128 bits
 
 
@@ -18,11 +19,6 @@ class Plan(NamedTuple):
 
     vectors: int
     threads: int
-
-
-def row_vectors(gX: cute.Tensor) -> cute.Tensor:
-    """A row (n), which starts at a multiple of 16 bytes, as vectors of 8, (vector, n / vector)."""
-    return cute.zipped_divide(cute.make_tensor(gX.iterator.align(16), gX.layout), (VECTOR,))
 
 
 def steps_of(mX: cute.Tensor, plan):

@@ -10,7 +10,7 @@ from cutlass.memory import SmemAllocator
 from quack_lite import lesson
 
 before = lesson.steps(10)
-total, block_sum = before.total, before.block_sum
+row_vectors, total, block_sum = before.row_vectors, before.total, before.block_sum
 VECTOR = 8  # of bfloat16: 128 bits
 EPS = 1e-6
 
@@ -22,12 +22,6 @@ class Plan(NamedTuple):
     threads: int
     stages: int = 1
     blocks: int = 0
-
-
-def row_vectors(gX: cute.Tensor) -> cute.Tensor:
-    """A row (n), which starts at a multiple of 16 bytes, as vectors of 8, (vector, n / vector)."""
-    layout = cute.make_layout((VECTOR, gX.shape[0] // VECTOR), stride=(1, VECTOR))
-    return cute.make_tensor(gX.iterator.align(16), layout)
 
 
 def squares_of(rX: cute.Tensor, plan):

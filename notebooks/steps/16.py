@@ -9,7 +9,9 @@ from cutlass.memory import SmemAllocator
 
 from quack_lite import lesson
 
-block_sum = lesson.steps(10).block_sum  # its barrier also says that every thread has come so far
+before = lesson.steps(10)
+promised = before.promised
+block_sum = before.block_sum  # its barrier also says that every thread has come so far
 VECTOR = 8  # of bfloat16: 128 bits
 EPS = 1e-6
 
@@ -29,10 +31,10 @@ class Plan(NamedTuple):
 
 
 def vectors_of(tX: cute.Tensor, plan) -> cute.Tensor:
-    """n elements as this thread's vectors (vector, vectors): neighbours have neighbours. They start at 16 bytes."""
+    """n elements as this thread's vectors (vector, vectors): neighbours have neighbours."""
     thread, _, _ = cute.arch.thread_idx()
     layout = cute.make_layout((VECTOR, plan.threads, plan.vectors))
-    return cute.make_tensor(tX.iterator.align(16), layout)[None, thread, None]
+    return cute.make_tensor(tX.iterator, layout)[None, thread, None]
 
 
 def squares_of(rX: cute.Tensor, plan):
@@ -57,7 +59,7 @@ def loaded(tX: cute.Tensor, plan: cutlass.Constexpr):
 @cute.jit
 def store(rX: cute.Tensor, rstd, rW: cute.Tensor, gY: cute.Tensor, plan: cutlass.Constexpr):
     """This thread's vectors, times rstd and the weight, to a row gY (n)."""
-    tY = vectors_of(gY, plan)  # (vector, vectors)
+    tY = vectors_of(promised(gY, 16), plan)  # (vector, vectors)
     for j in cutlass.range_constexpr(plan.vectors):
         y = rX[None, j].load().to(Float32) * rstd * rW[None, j].load().to(Float32)  # (vector)
         tY[None, j].store(y.to(gY.element_type))
@@ -93,7 +95,7 @@ def send(mX: cute.Tensor, row, sX: cute.Tensor, came, plan: cutlass.Constexpr, e
     thread, _, _ = cute.arch.thread_idx()
     if thread == 0 and row < mX.shape[0]:
         cute.arch.mbarrier_arrive_and_expect_tx(came, plan.n * mX.element_type.width // 8 + extra)
-        gX = cute.make_tensor(mX[row, None].iterator.align(16), sX.layout)  # (n)
+        gX = cute.make_tensor(promised(mX[row, None], 16).iterator, sX.layout)  # (n)
         cute.copy(cute.make_copy_atom(cute.nvgpu.cpasync.CopyBulkG2SOp(), mX.element_type), gX, sX, mbar_ptr=came)
 
 
@@ -102,7 +104,7 @@ def cp_async(mX: cute.Tensor, row, sX: cute.Tensor, plan: cutlass.Constexpr):
     """Lesson 15's way: each thread starts to copy its own vectors, and closes a group."""
     atom = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), mX.element_type, num_bits_per_copy=128)
     if row < mX.shape[0]:
-        tXgX, tXsX = vectors_of(mX[row, None], plan), vectors_of(sX, plan)  # (vector, vectors)
+        tXgX, tXsX = vectors_of(promised(mX[row, None], 16), plan), vectors_of(sX, plan)  # (vector, vectors)
         for j in cutlass.range_constexpr(plan.vectors):
             cute.copy(atom, tXgX[None, j], tXsX[None, j])
     cute.arch.cp_async_commit_group()

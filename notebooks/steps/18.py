@@ -52,7 +52,7 @@ def cluster_sum(value, sV: cute.Tensor, arrived, phase, cluster: cutlass.Constex
     rank = cute.arch.block_idx_in_cluster()
     if thread < cluster:
         word = Float32(value).bitcast(Int32)
-        cute.arch.store_async_dsmem((sV.iterator + rank).align(4), word, arrived, thread)
+        cute.arch.store_async_dsmem(sV.iterator + rank, word, arrived, thread)
     cute.arch.mbarrier_wait(arrived, phase)
     lane, value = cute.arch.lane_idx(), Float32(0.0)
     if lane < cluster:
@@ -261,8 +261,7 @@ def slice_softmax(mX: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexpr, shi
     cute.arch.cluster_wait()
     if lane < plan.cluster:
         words = (Float32(highest).bitcast(Int32), Float32(own).bitcast(Int32))
-        slot = sV[None, rank * warps + warp].iterator.align(8)
-        cute.arch.store_async_dsmem(slot, words, arrived, lane)
+        cute.arch.store_async_dsmem(sV[None, rank * warps + warp].iterator, words, arrived, lane)
     cute.arch.mbarrier_wait(arrived, 0)
     row_max, row_sum = Float32(-math.inf), Float32(0.0)
     for k in cutlass.range(lane, warps * plan.cluster, 32):

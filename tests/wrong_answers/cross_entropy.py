@@ -133,9 +133,9 @@ WRONG_ANSWERS = (
         ZLOSS,
         "one warp at work",
         (
-            ("cute.ceil_div(n, THREADS * VECTORS * 8)", "cute.ceil_div(n, 32 * VECTORS * 8)"),
-            ("(step * VECTORS + j) * THREADS + thread", "(step * VECTORS + j) * 32 + thread"),
-            ("if vector < n // 8:", "if vector < n // 8 and thread < 32:"),
+            ("range(thread, n // 8, THREADS * VECTORS, ", "range(thread + thread // 32 * n, n // 8, 32 * VECTORS, "),
+            ("if first + j * THREADS < n // 8:", "if first + j * 32 < n // 8:"),
+            ("gX[None, first + j * THREADS]", "gX[None, first + j * 32]"),
         ),
         gate="speed",
         sentence="in flight",

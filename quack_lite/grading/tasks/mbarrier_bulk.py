@@ -268,8 +268,9 @@ TASKS = (
             "It is the lesson's weight_kept_kernel with another reduction, and with a row that comes in pieces. All "
             "pieces of a row belong to one phase: one arrival, one number of bytes, several copies.",
             "send: cute.arch.mbarrier_arrive_and_expect_tx(came, 2 * n), then for piece in cutlass.range(n // PIECE) a "
-            "cute.copy of PIECE elements with mbar_ptr=came, all by thread 0 and only if row < m. In turn t stage "
-            "t % STAGES is waited for with parity t // STAGES % 2.",
+            "cute.copy with mbar_ptr=came, from cute.zipped_divide(promised(mX[row, None]), (PIECE,))[None, piece] to "
+            "that piece of sX, all by thread 0 and only if row < m. In turn t stage t % STAGES is waited for with "
+            "parity t // STAGES % 2.",
             "Load rW before the loop, 0 where there is no vector. In it: wait, rX from sX, block_max(greatest(rX * "
             "rW)), then send row + STAGES * BLOCKS, since the barrier in block_max has seen everybody take the old "
             "row out; last rX[None, j] * rW[None, j] / best.",
