@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -261,8 +262,8 @@ TASKS = (
         gates=(
             compiles(),
             shape(scaled_shape),
-            values(SCALED_CASES, TAIL),
-            speed(SCALED_CASES, LARGE, bytes_moved=4 * LARGE.m * LARGE.n, share=SHARE),
+            replace(values(SCALED_CASES, TAIL), place="hopper"),
+            replace(speed(SCALED_CASES, LARGE, bytes_moved=4 * LARGE.m * LARGE.n, share=SHARE), place="hopper"),
         ),
         hints=(
             "It is the lesson's weight_kept_kernel with another reduction, and with a row that comes in pieces. All "
