@@ -63,7 +63,8 @@ SOFTMAX_BACKWARD = rows_of(tiling.SOFTMAX_BACKWARD)
 RMS_NORM, RMS_NORM_BACKWARD = rows_of(tiling.RMS_NORM), rows_of(tiling.RMS_NORM_BACKWARD)
 LAYER_NORM, LAYER_NORM_BACKWARD = rows_of(tiling.LAYER_NORM), rows_of(tiling.LAYER_NORM_BACKWARD)
 ADD_RMS_NORM, ADD_RMS_NORM_BACKWARD = rows_of(tiling.ADD_RMS_NORM), rows_of(tiling.ADD_RMS_NORM_BACKWARD)
-LOSS, PRODUCT, FLAT = pieces(tiling.LOSS_PIECE), pieces(tiling.PRODUCT_PIECE), pieces(tiling.COPY_PIECE)
+LOSS, SMOOTHED = pieces(tiling.LOSS_PIECE), pieces(tiling.SMOOTHED_LOSS_PIECE)
+PRODUCT, FLAT = pieces(tiling.PRODUCT_PIECE), pieces(tiling.COPY_PIECE)
 
 # Letters of operands.  x: a matrix (m, n) of the dtype.  r: one of the residual's.  n, m: float32 vectors (n), (m).
 # p: partial sums (p, n), float32.  t: targets (m), int64.  k: contiguous elements (k) of the dtype.  e: a float32
@@ -78,12 +79,14 @@ OPERATORS = {
     "rms_norm_backward": Operator(one(rms_norm.rms_norm_backward), "xxnxpe", RMS_NORM_BACKWARD),
     "add_rms_norm": Operator(plain_or_long(rms_norm.add_rms_norm, rms_norm.long_add_rms_norm), "xrnxreg", ADD_RMS_NORM),
     "add_rms_norm_backward": Operator(one(rms_norm.add_rms_norm_backward), "xrrnrpe", ADD_RMS_NORM_BACKWARD),
-    "layer_norm": Operator(one(layer_norm.layer_norm), "xnnxmmeg", LAYER_NORM),
+    "layer_norm": Operator(plain_or_long(layer_norm.layer_norm, layer_norm.long_layer_norm), "xnnxmmeg", LAYER_NORM),
     "layer_norm_backward": Operator(one(layer_norm.layer_norm_backward), "xxnmmxpp", LAYER_NORM_BACKWARD),
     "cross_entropy": Operator(one(cross_entropy.cross_entropy), "xtmmi", tiling.plans_of_streams),
     "cross_entropy_backward": Operator(one(cross_entropy.cross_entropy_backward), "xtmmxi", LOSS),
-    "smoothed_cross_entropy": Operator(one(cross_entropy.smoothed_cross_entropy), "xtnmmmi", LOSS),
-    "smoothed_cross_entropy_backward": Operator(one(cross_entropy.smoothed_cross_entropy_backward), "xtnmmmmx", LOSS),
+    "smoothed_cross_entropy": Operator(one(cross_entropy.smoothed_cross_entropy), "xtnmmmi", SMOOTHED),
+    "smoothed_cross_entropy_backward": Operator(
+        one(cross_entropy.smoothed_cross_entropy_backward), "xtnmmmmx", SMOOTHED
+    ),
     "swiglu": Operator(one(swiglu.swiglu), "xxx", PRODUCT),
     "swiglu_backward": Operator(one(swiglu.swiglu_backward), "xxxxx", PRODUCT),
 }

@@ -139,6 +139,28 @@ def fetch_columns(mW: cute.Tensor, tile: Tile, plan):
 
 
 @cute.jit
+def columns_piece(mW: cute.Tensor, tile: Tile, j: cutlass.Constexpr, plan):
+    """The j-th piece of mW (n), float32, in this thread's columns: (vector), or the edge (1); for use where it stands.
+
+    As fetch_columns loads them, a piece at a time, so that no registers are taken before it is needed.
+    """
+    rW = cute.make_rmem_tensor(1 if j == plan.vectors else plan.vector, mW.element_type)
+    rW.fill(0.0)
+    if cutlass.const_expr(j == plan.vectors):
+        if tile.edge < tile.n:
+            rW[0] = mW[tile.edge]
+    else:
+        first = tile.first + j * tile.step
+        if first < tile.end:
+            if starts_at_boundary(mW, tile):
+                cute.autovec_copy(on_boundary(cute.make_tensor(mW.iterator + first, rW.layout)), rW)
+            else:
+                for i in cutlass.range_constexpr(plan.vector):
+                    rW[i] = mW[first + i]
+    return rW.load()
+
+
+@cute.jit
 def store_columns(values, mW: cute.Tensor, tile: Tile, plan):
     """Stores values (elements), float32, into this thread's columns of mW (n), as load_columns loads them."""
     rW = rounded(values, mW.element_type, plan)
@@ -180,6 +202,20 @@ def inside(values, tile: Tile, plan):
             vectors_in(rX, plan)[None, j].fill(0.0)
     if tile.edge >= tile.n:
         rX[plan.vector * plan.vectors] = Float32(0.0)
+    return rX.load()
+
+
+@cute.jit
+def inside_piece(values, tile: Tile, j: cutlass.Constexpr, plan):
+    """As inside, of the j-th piece of a part: (vector) or (1)."""
+    rX = cute.make_rmem_tensor(values.shape, Float32)
+    rX.store(values)
+    if cutlass.const_expr(j == plan.vectors):
+        if tile.edge >= tile.n:
+            rX.fill(0.0)
+    else:
+        if tile.first + j * tile.step >= tile.end:
+            rX.fill(0.0)
     return rX.load()
 
 

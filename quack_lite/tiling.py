@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 MAX_N = 300_000  # the longest row that any table is made for
 WIDEST_LOAD_BITS = 128
@@ -39,6 +40,13 @@ class RowPlan:
     def capacity(self) -> int:
         """Elements that a row's threads hold at once: the longest row, unless rows stream by or are cut in pieces."""
         return self.vector * self.vectors * self.threads * self.cluster
+
+
+class ByWidth(NamedTuple):
+    """A table for elements of 16 bits and one for elements of 32: float32 weights are half of a row's bytes or all."""
+
+    of_16_bits: tuple
+    of_32_bits: tuple
 
 
 # Vectors of a thread, threads, rows, cluster; stages, groups, lean.
@@ -80,25 +88,42 @@ SOFTMAX_BACKWARD = (
 )
 # rms_norm; add_rms_norm, which loads two tensors and stores two; layer_norm, which has a weight and a bias; their
 # backward.
-RMS_NORM = (
-    (4, 16, 8, 1),
-    (4, 32, 4, 1),
-    (8, 32, 4, 1),
-    (4, 128, 1, 1),
-    (4, 160, 1, 1),
-    (4, 256, 1, 1),
-    (4, 512, 1, 1),
-    (4, 512, 1, 2, 2, 8),
-    (8, 128, 1, 8, 2, 2),
-    (8, 128, 1, 16, 2, 2),
-    (5, 480, 1, 8, 2, 1),
-    (5, 416, 1, 16, 2, 1),
-    (5, 512, 1, 16, 2, 1),
-    (10, 512, 1, 16, 2, 1),
+RMS_NORM = ByWidth(
+    of_16_bits=(
+        (4, 16, 8, 1),
+        (8, 16, 8, 1),
+        (8, 32, 4, 1),
+        (4, 128, 1, 1),
+        (4, 160, 1, 1),
+        (4, 256, 1, 1),
+        (4, 512, 1, 1),
+        (5, 416, 1, 2, 2, 8),
+        (8, 128, 1, 8, 2, 2),
+        (8, 128, 1, 16, 2, 2),
+        (5, 480, 1, 8, 2, 1),
+        (5, 416, 1, 16, 2, 1),
+        (5, 512, 1, 16, 2, 1),
+    ),
+    of_32_bits=(
+        (4, 16, 8, 1),
+        (4, 32, 4, 1),
+        (8, 32, 4, 1),
+        (4, 128, 1, 1),
+        (4, 160, 1, 1),
+        (4, 256, 1, 1),
+        (4, 512, 1, 1),
+        (4, 512, 1, 2),
+        (4, 512, 1, 4),
+        (4, 256, 1, 16),
+        (8, 256, 1, 16),
+        (5, 512, 1, 16, 2, 1),
+        (10, 512, 1, 16, 2, 1),
+    ),
 )
 ADD_RMS_NORM = (
     (4, 16, 8, 1),
     (4, 32, 4, 1),
+    (4, 64, 1, 1),
     (4, 128, 1, 1),
     (4, 160, 1, 1),
     (4, 256, 1, 1),
@@ -111,18 +136,38 @@ ADD_RMS_NORM = (
     (5, 512, 1, 16, 1, 1),
     (10, 512, 1, 16, 1, 1),
 )
-LAYER_NORM = (
-    (4, 16, 8, 1, 2, 3),
-    (4, 32, 8, 1, 2, 3),
-    (5, 128, 1, 1, 2, 3),
-    (4, 512, 1, 1, 2, 2),
-    (4, 512, 1, 2, 2, 1),
-    (4, 512, 1, 4, 2, 1),
-    (4, 512, 1, 8, 2, 1),
-    (5, 256, 1, 16, 2, 1),
-    (4, 512, 1, 16, 2, 1),
-    (5, 512, 1, 16, 2, 1, True),
-    (10, 512, 1, 16, 2, 1, True),
+LAYER_NORM = ByWidth(
+    of_16_bits=(
+        (4, 16, 8, 1, 2, 3),
+        (4, 32, 8, 1, 2, 3),
+        (8, 32, 4, 1),
+        (4, 128, 1, 1, 3, 2),
+        (5, 128, 1, 1, 2, 2),
+        (4, 256, 1, 1, 3, 1),
+        (4, 512, 1, 1, 3, 1),
+        (4, 512, 1, 2, 2, 1),
+        (4, 512, 1, 4, 2, 1),
+        (4, 512, 1, 8, 2, 1),
+        (5, 256, 1, 16, 2, 1),
+        (4, 512, 1, 16, 2, 1),
+        (5, 512, 1, 16, 2, 1, True),
+    ),
+    of_32_bits=(
+        (4, 16, 8, 1),
+        (4, 32, 8, 1),
+        (8, 32, 8, 1),
+        (4, 128, 1, 1),
+        (4, 256, 1, 1),
+        (5, 256, 1, 1),
+        (4, 512, 1, 1),
+        (4, 1024, 1, 1),
+        (10, 224, 1, 4, 2, 1),
+        (8, 256, 1, 8, 2, 1),
+        (8, 256, 1, 16, 2, 1),
+        (4, 608, 1, 16, 3, 1),
+        (8, 512, 1, 16, 1, 1),
+        (10, 512, 1, 16, 2, 1, True),
+    ),
 )
 RMS_NORM_BACKWARD = (
     (4, 16, 8, 1, 2, 2),
@@ -132,19 +177,20 @@ RMS_NORM_BACKWARD = (
     (4, 256, 1, 2, 2, 1),
     (5, 224, 1, 4, 2, 1),
     (4, 128, 1, 16, 2, 6),
-    (5, 224, 1, 16, 2, 1),
+    (4, 512, 1, 8, 2, 1),
     (5, 256, 1, 16, 2, 1),
-    (4, 512, 1, 16, 1, 1),
+    (4, 512, 1, 16, 2, 1),
 )
 ADD_RMS_NORM_BACKWARD = (
     (4, 16, 8, 1, 2, 2),
     (4, 32, 4, 1, 2, 2),
     (4, 128, 1, 1, 2, 2),
+    (5, 128, 1, 1, 2, 2),
     (4, 128, 1, 2, 2, 2),
     (4, 256, 1, 2, 2, 1),
-    (4, 256, 1, 4, 2, 1),
+    (5, 224, 1, 4, 2, 1),
     (4, 256, 1, 8, 2, 1),
-    (4, 256, 1, 16, 2, 1),
+    (5, 224, 1, 16, 2, 1),
     (5, 256, 1, 16, 2, 1),
     (4, 512, 1, 16, 1, 1),
 )
@@ -164,8 +210,10 @@ LAYER_NORM_BACKWARD = (
 # cross_entropy: a row of any length streams through one: of a block with several rows, a block, a cluster.
 STREAM = ((4, 16, 8, 1), (4, 128, 1, 1), (4, 256, 1, 16))
 SHORT_STEPS = 16  # of a row that shares a block; one that would take more does not
-# A block takes a piece of a row: in a loss's backward and a smoothed loss, in swiglu; in copy, of contiguous memory.
-LOSS_PIECE = (2, 256, 1, 1)
+# A block takes a piece of a row: in a loss's backward, in a smoothed loss, which has a weight, and in its backward, in
+# swiglu; in copy, of contiguous memory.
+LOSS_PIECE = (2, 160, 1, 1)
+SMOOTHED_LOSS_PIECE = (4, 128, 1, 1)
 PRODUCT_PIECE = (2, 64, 1, 1)
 COPY_PIECE = (1, 256, 1, 1)
 
@@ -173,6 +221,8 @@ COPY_PIECE = (1, 256, 1, 1)
 @cache
 def plans(element_bits: int, table: tuple) -> tuple[RowPlan, ...]:
     """All plans of a table for elements of element_bits bits, shortest rows first, none longer than MAX_N needs."""
+    if isinstance(table, ByWidth):
+        table = table.of_32_bits if element_bits == 32 else table.of_16_bits
     found = [RowPlan(WIDEST_LOAD_BITS // element_bits, *line) for line in table]
     needed = sum(plan.capacity < MAX_N for plan in found) + 1
     return tuple(found[:needed])

@@ -9,11 +9,54 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int32
 
-from quack_lite import copies, grid, reductions, turns
+from quack_lite import copies, grid, reductions, staged, turns
 
 
 @cute.kernel
 def layer_norm_kernel(
+    mX: cute.Tensor,
+    mW: cute.Tensor,
+    mB: cute.Tensor,
+    mY: cute.Tensor,
+    mMean: cute.Tensor,
+    mRstd: cute.Tensor,
+    eps: Float32,
+    plan: cutlass.Constexpr,
+):
+    # tile
+    place = grid.row_place(plan)
+    tile = copies.row_tile(mX, place, plan)
+    mailbox = reductions.expect_peers(plan, parts=1, turns=2)
+    n = Float32(mX.shape[1])
+
+    # load
+    x = staged.send(mX, tile, plan)  # (vector, vectors), (1)
+    staged.have_come()
+    reductions.peers_ready(plan)
+
+    # reduce
+    total, squares = Float32(0.0), Float32(0.0)
+    for j in cutlass.range_constexpr(copies.pieces(plan)):
+        total += reductions.sum_of(copies.piece(x, j, plan))
+    (total,) = reductions.row_reduce((total,), reductions.SUM, plan, mailbox, 0)
+    mean = total / n
+    for j in cutlass.range_constexpr(copies.pieces(plan)):
+        d = copies.inside_piece(copies.piece(x, j, plan) - mean, tile, j, plan)  # (vector) or (1)
+        squares += reductions.sum_of(d * d)
+    (squares,) = reductions.row_reduce((squares,), reductions.SUM, plan, mailbox, 1)
+    rstd = cute.math.rsqrt(squares / n + eps, fastmath=True)
+
+    # compute, store
+    for j in cutlass.range_constexpr(copies.pieces(plan)):
+        w, b = copies.columns_piece(mW, tile, j, plan), copies.columns_piece(mB, tile, j, plan)  # (vector) or (1)
+        y = (copies.piece(x, j, plan) - mean) * rstd * w + b  # (vector) or (1)
+        copies.store_piece(y, mY, tile, j, plan)
+    copies.store_number(mean, mMean, tile, place)
+    copies.store_number(rstd, mRstd, tile, place)
+
+
+@cute.kernel
+def long_layer_norm_kernel(
     mX: cute.Tensor,
     mW: cute.Tensor,
     mB: cute.Tensor,
@@ -136,9 +179,27 @@ def layer_norm(
     stream,
     plan: cutlass.Constexpr,
 ):
-    """mX (m, n), mW, mB (n) float32 -> mY (m, n), mMean, mRstd (m) float32."""
+    """mX (m, n), mW, mB (n) float32 -> mY (m, n), mMean, mRstd (m) float32; groups: as many as there are rows for."""
     launch = turns.groups_go_on(mX, groups, plan)
     layer_norm_kernel(mX, mW, mB, mY, mMean, mRstd, eps, plan).launch(**launch, stream=stream)
+
+
+@cute.jit
+def long_layer_norm(
+    mX: cute.Tensor,
+    mW: cute.Tensor,
+    mB: cute.Tensor,
+    mY: cute.Tensor,
+    mMean: cute.Tensor,
+    mRstd: cute.Tensor,
+    eps: Float32,
+    groups: Int32,
+    stream,
+    plan: cutlass.Constexpr,
+):
+    """As layer_norm, for rows too long to read weight and bias anew for each."""
+    launch = turns.groups_go_on(mX, groups, plan)
+    long_layer_norm_kernel(mX, mW, mB, mY, mMean, mRstd, eps, plan).launch(**launch, stream=stream)
 
 
 @cute.jit

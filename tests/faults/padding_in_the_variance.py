@@ -9,4 +9,4 @@ KERNEL = kernel_of("layer_norm", "float32")
 
 
 def planted():
-    return replaced(copies, {"inside": lambda values, tile, plan: values})
+    return replaced(copies, {"inside_piece": lambda values, tile, j, plan: values})
