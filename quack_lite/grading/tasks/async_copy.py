@@ -267,8 +267,8 @@ TASKS = (
             "Send turns 0 and 1 before the loop, and turn + 2 in it. How many groups may be on their way behind the "
             "wait?",
             "b.wait_group(1), take the row out with b.ld_shared, send turn + 2 into the same stage, where=row < m, "
-            "and close the group also where nothing was sent. The sums of the warps go to w at turn % 2, so that one "
-            "barrier is enough.",
+            "and close the group also where nothing was sent. The maxima of the warps go to w at turn % 2, so that "
+            "one barrier is enough.",
             "best = value.max(1); five shuffles with np.maximum; b.st_shared(w, (turn % 2, b.warpid), best, "
             "where=b.laneid == 0); b.bar_sync(); the greater of the two numbers in w; value - best[:, None].",
         ),
@@ -284,8 +284,8 @@ TASKS = (
             speed(BELOW_CASES, LARGE, bytes_moved=4 * LARGE.m * LARGE.n, share=SHARE),
         ),
         hints=(
-            "It is the lesson's staged_kernel with another sum and another last line. The program of task 2 has the "
-            "same lines in the same order.",
+            "It is the lesson's staged_kernel with another reduction and another last line. The program of task 2 has "
+            "the same lines in the same order.",
             "send: gX = row_vectors(mX[row, None]), cute.copy(atom, gX[None, k], sX[None, k]) for the k of this thread "
             "if row and k exist, then cute.arch.cp_async_commit_group(). The loop begins with "
             "cute.arch.cp_async_wait_group(STAGES - 1).",
