@@ -220,8 +220,8 @@ TASKS = (
         trials=LARGEST_TRIALS,
         gates=gates(LARGEST_TRIALS, largest_traffic),
         hints=(
-            "Thread by thread, then the warp by a butterfly, then through shared memory: what lesson 8 did for a pair "
-            "within a warp, once more with the pairs of eight warps in four blocks.",
+            "Thread by thread, then the warp by a butterfly, then through shared memory: what exercise 8 did for a "
+            "pair within a warp, once more with the pairs of eight warps in four blocks.",
             "A lane without an element has (-inf, n), also at first. Lane 0 of each warp stores its pair; behind the "
             "cluster barrier every thread reads 4 times 2 pairs by ld_peer. No bar_sync is needed.",
             "for rank, warp in np.ndindex(4, 2): best = first_of(best, (b.ld_peer(sV, rank, warp), b.ld_peer(sI, rank, "
