@@ -33,11 +33,21 @@ def run_notebook(path: Path, device: str) -> float:
 
 
 def main(names: list[str]) -> int:
-    """Run the notebooks named; refuses without a Hopper GPU, since saved outputs come from one."""
+    """Run the notebooks named, one after the other.
+
+    Refuses without a Hopper GPU, since saved outputs come from one, and beside other processes that hold a GPU, since
+    not all that a lesson times waits for the lock.
+    """
     from quack_lite import machine
 
     if not machine.places()["hopper"]:
         print(f"make notebooks needs a Hopper GPU: {machine.reasons('hopper')}", file=sys.stderr)
+        return 2
+    if others := machine.nvidia_smi("--query-compute-apps=pid"):
+        print(
+            f"make notebooks: other processes hold a GPU ({len(others)}): end them, or times are theirs too",
+            file=sys.stderr,
+        )
         return 2
     import torch
 

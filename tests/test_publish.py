@@ -45,3 +45,12 @@ def test_without_a_hopper_nothing_is_run(notebook, monkeypatch, capsys):
     assert publish.main([str(path)]) == 2
     assert nbformat.read(path, as_version=4).cells[0].execution_count is None
     assert "needs a Hopper GPU: no NVIDIA driver answers here." in capsys.readouterr().err
+
+
+def test_beside_other_processes_on_the_gpu_nothing_is_run(notebook, monkeypatch, capsys):
+    monkeypatch.setattr(machine, "places", lambda: {"hopper": True})
+    monkeypatch.setattr(machine, "nvidia_smi", lambda query, *options: ["4711", "4712"])
+    path = notebook("print('a')")
+    assert publish.main([str(path)]) == 2
+    assert nbformat.read(path, as_version=4).cells[0].execution_count is None
+    assert "other processes hold a GPU (2): end them" in capsys.readouterr().err
