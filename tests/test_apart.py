@@ -1,8 +1,10 @@
 """Running what breaks in a process of its own, and what is printed of it."""
 
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
@@ -54,6 +56,20 @@ def test_a_crash_is_told():
 def test_a_hang_is_ended():
     end = apart.run("import time\ndef answer():\n    time.sleep(60)\n", seconds=1.5)
     assert end.error == "the process was ended: nothing came back for 1.5 s"
+
+
+def test_what_runs_ends_when_its_cell_is_interrupted(tmp_path):
+    answer = f"import time\ndef answer():\n    time.sleep(4)\n    open({str(tmp_path / 'late')!r}, 'w')\n"
+    cell = f"from quack_lite.grading import apart\nprint('up', flush=True)\napart.run({answer!r})"
+    process = subprocess.Popen(
+        [sys.executable, "-c", cell], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout.readline() == "up\n"
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    process.wait(timeout=10)
+    time.sleep(5)
+    assert not (tmp_path / "late").exists()
 
 
 def test_of_a_compilers_error_only_the_path_goes():

@@ -28,7 +28,7 @@ kernels
 turns
 staged
 copies reductions launch
-counted grid tiling facts reference keeping listings loading machine ratios sources
+counted grid leash tiling facts reference keeping listings loading machine ratios sources
 """
 HEIGHT = {unit: -line for line, units in enumerate(LEVELS.split("\n")) for unit in units.split()}
 

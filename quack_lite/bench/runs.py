@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, TextIO
 
 from quack_lite.bench.worker import last_mark
+from quack_lite.leash import leashed
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROCESSES = 3  # a job, its helpers among them, when there are more jobs than cores
@@ -78,9 +79,9 @@ def start(task: Task, lost: Sequence[str], deadline: float) -> tuple[int, str, s
     """(exit code, stdout, the last line of stderr, whether it was killed at the deadline) of one process."""
     if time.monotonic() >= deadline:
         return 1, "", "", True
-    command = [sys.executable, "-m", task.module, *task.words, *(f"--lost={at}" for at in lost)]
+    command = leashed([sys.executable, "-m", task.module, *task.words, *(f"--lost={at}" for at in lost)])
     with tempfile.TemporaryDirectory() as folder, opened(folder, "stdout") as out, opened(folder, "stderr") as err:
-        streams = {"stdout": out, "stderr": err}
+        streams = {"stdin": subprocess.PIPE, "stdout": out, "stderr": err}
         process = subprocess.Popen(command, cwd=folder, env=environment(), start_new_session=True, **streams)
         try:
             code, killed = process.wait(max(0.0, deadline - time.monotonic())), False

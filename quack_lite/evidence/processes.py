@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from quack_lite.evidence.receipts import ROOT
+from quack_lite.leash import leashed
 
 MARK = "@receipt "
 UNFINISHED = {"unfinished": True}
@@ -43,7 +44,8 @@ def run(
     command = [*prefix, sys.executable, "-m", "quack_lite.evidence.worker", step, *options, *kernels]
     with tempfile.TemporaryDirectory() as folder, open(os.path.join(folder, "stderr"), "w+") as stderr:
         process = subprocess.Popen(
-            command,
+            leashed(command),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

@@ -7,7 +7,6 @@ written to FOLDER/ended.json.
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from quack_lite.grading import family
 from quack_lite.grading.feedback import first_line, plain
+from quack_lite.leash import leashed
 from quack_lite.loading import load
 
 SECONDS = 120.0
@@ -46,21 +46,24 @@ def run(text: str, prefix: Sequence[str] = (), more: Mapping[str, str] | None = 
     with tempfile.TemporaryDirectory(prefix="quack_lite_") as folder:
         (Path(folder) / "task.py").write_text(text, encoding="utf-8")
         process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "quack_lite.grading.apart", folder],
-            stdin=subprocess.DEVNULL,
+            leashed([*prefix, sys.executable, "-m", "quack_lite.grading.apart", folder]),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             env=family.environment({"PYTHONUNBUFFERED": "1", **(more or {})}),
             start_new_session=True,
         )
+        leash, process.stdin = process.stdin, None  # communicate would let go of it
         try:
             said, _ = process.communicate(timeout=seconds)
             late = False
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
+            leash.close()
             said, _ = process.communicate()
             late = True
+        finally:
+            leash.close()
         ended = Path(folder) / "ended.json"
         error = json.loads(ended.read_text(encoding="utf-8")) if ended.exists() else _ending(process, late, seconds)
     return End(said, error)
