@@ -43,7 +43,10 @@ class RowPlan:
 
 
 class ByWidth(NamedTuple):
-    """A table for elements of 16 bits and one for elements of 32: float32 weights are half of a row's bytes or all."""
+    """A table for elements of 16 bits and one for elements of 32.
+
+    Weights are float32: as many bytes as a row of 32 bits, and twice those of a row of 16, if each row reads them anew.
+    """
 
     of_16_bits: tuple
     of_32_bits: tuple
