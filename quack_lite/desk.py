@@ -93,7 +93,7 @@ def trust(root: Path = ROOT) -> None:
 def serve(page: str, arguments: list[str], root: Path = ROOT) -> None:
     """Become a JupyterLab on 127.0.0.1 that opens `page`, a path relative to root. Does not return.
 
-    Its terminals find quack-lite, which stands beside this Python.
+    Its terminals find quack-lite, which stands beside this Python. It asks nothing and looks for no news (lab/).
     """
     command = [
         sys.executable,
@@ -105,8 +105,13 @@ def serve(page: str, arguments: list[str], root: Path = ROOT) -> None:
     ]
     if os.geteuid() == 0:
         command.append("--allow-root")  # JupyterLab refuses to run as root without it
-    os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    _put_first("PATH", Path(sys.executable).parent, os.defpath)
+    _put_first("JUPYTER_CONFIG_PATH", Path(__file__).parent / "lab", "")
     os.execv(sys.executable, command + arguments)
+
+
+def _put_first(variable: str, folder: Path, otherwise: str) -> None:
+    os.environ[variable] = os.pathsep.join(filter(None, (str(folder), os.environ.get(variable, otherwise))))
 
 
 def _running_lab(page: str, root: Path) -> str | None:

@@ -36,7 +36,8 @@ def served(monkeypatch):
     calls = []
     monkeypatch.setattr(desk.os, "execv", lambda program, command: calls.append(command))
     monkeypatch.setattr(desk, "_running_lab", lambda page, root: None)
-    monkeypatch.setenv("PATH", os.environ["PATH"])  # serve puts a folder in front
+    for variable in ("PATH", "JUPYTER_CONFIG_PATH"):  # serve puts a folder in front
+        monkeypatch.setenv(variable, os.environ.get(variable, ""))
     return calls
 
 
@@ -168,6 +169,13 @@ def test_terminals_of_the_lab_find_the_command(course, served, monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin")
     desk.serve("notebooks/03_one.ipynb", [], course)
     assert os.environ["PATH"].split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
+
+
+def test_the_learners_own_settings_of_jupyter_stay_behind_the_courses(course, served, monkeypatch):
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/home/learner/settings")
+    desk.serve("notebooks/03_one.ipynb", [], course)
+    ours, theirs = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    assert (Path(ours) / "labconfig" / "page_config.json").is_file() and theirs == "/home/learner/settings"
 
 
 @pytest.mark.parametrize("user", [0, 1000])
