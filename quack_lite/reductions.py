@@ -180,8 +180,8 @@ def expect_peers(plan, parts: int, turns: int = 1) -> Mailbox:
 def expect_bytes(arrived, count: cutlass.Constexpr, turns: cutlass.Constexpr):
     """One thread sets up the mbarriers, each of which opens when that many bytes have come.
 
-    The block's arrival at the cluster is relaxed, since a release costs a tenth of a long row's time; the two fences
-    order what this thread did for the peers and for its own block.
+    The block's arrival at the cluster is relaxed: a release would keep each thread until the whole GPU sees what it has
+    stored before. The two fences order what this thread did for the peers and for its own block.
     """
     thread, _, _ = cute.arch.thread_idx()
     if thread == 0:
