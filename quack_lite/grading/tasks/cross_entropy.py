@@ -316,7 +316,7 @@ TASKS = (
         hints=(
             "One thread a row. Load its two labels and its share first, then decide: what has to hold of a row so that "
             "an element of it may be loaded?",
-            "A mask is an array: (0 <= a) & (a < classes), joined with & and with row < m. The loads of x have "
+            "A mask is an array: (0 <= a) & (a < CLASSES), joined with & and with row < m. The loads of x have "
             "where=good; x[row, a] is b.ld_global(x, (row, a), where=good).",
             "y = np.where(a == -100, 0, np.where(good, w * xa + (1 - w) * xb, np.nan)). Row is b.ctaid * b.ntid + "
             "b.tid, and everything has where=row < m.",
@@ -337,8 +337,8 @@ TASKS = (
             "large number. Sum powers times (x - max) instead: what is the entropy in terms of that sum?",
             "A value has three numbers: max, s = sum e^(x - max), d = sum e^(x - max) (x - max). When the maximum "
             "grows by g, every x - max shrinks by g: s becomes f s and d becomes f (d - g s), f = e^-g.",
-            "entropy = log(s) - d / s. Keep fmax(x - max, LOWEST) for the factor of d, so that 0 * -inf never comes "
-            "up, in the combine as well. The operator's identity is (-inf, 0, 0).",
+            "entropy = log(s) - d / s. Against 0 * -inf: in value_of, cute.where puts -200 for x - finite(max) where x "
+            "is -inf; in moved, h = cute.arch.fmax(value[0] - shift, LOWEST), the sums are s e^h and (d + h s) e^h.",
         ),
     ),
 )
