@@ -197,6 +197,14 @@ def test_shuffles_give_what_ptx_says():
     assert (did.outputs[0][2] == warp + lane // 2).all()
 
 
+def test_a_butterfly_ends_at_the_warp():
+    def program(b, y):
+        b.st_global(y, b.tid, b.shfl_bfly(b.tid, 32))
+
+    with pytest.raises(ValueError, match="mask 32: a shuffle ends at the warp"):
+        simt.run(program, simt.empty(64, "int64"), grid=1, block=64)
+
+
 def test_a_lane_outside_where_gets_the_fill_or_poison():
     def program(b, x, y):
         b.st_global(y, b.tid, b.ld_global(x, b.tid, where=b.tid < 8, fill=-1))

@@ -60,7 +60,9 @@ class Block(Lanes):
 
     @verb
     def shfl_bfly(self, v, mask: int, where=None) -> np.ndarray:
-        """Each lane gets the value of lane ^ mask of its warp."""
+        """Each lane gets the value of lane ^ mask of its warp. ValueError: a mask that leads out of the warp."""
+        if not 0 <= mask < WARP:
+            raise ValueError(f"shfl_bfly with mask {mask}: a shuffle ends at the warp, so masks go up to {WARP - 1}")
         return self._shuffle("shfl.sync.bfly", v, self.laneid ^ mask, where)
 
     @verb
