@@ -315,6 +315,8 @@ class TestJudge:
             ("unsupported operand type(s) for *: '_Tensor' and 'Float32'", ": a tensor is no number; "),
             ("unsupported operand type(s) for +: 'Float32' and '_Tensor'", ": a tensor is no number; "),
             ("Type mismatch", ": convert with .to(dtype)"),
+            ("'arith.ori' op operand #0 must be signless-integer-like, but got 'f32'", ": & and | bind closer than >"),
+            ("Cannot use a Runtime value where a Python value boolean is required", ": a plain function cannot branch"),
             ("another", ""),
         ],
     )

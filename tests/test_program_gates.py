@@ -132,6 +132,13 @@ class TestValues:
         assert "CTA 0, warp 1, lane 5 stored it, at `b.st_global(y, b.tid, np.where" in sentence
         assert "st.global of warp 1" in alt
 
+    def test_nan_in_the_place_of_a_number_says_where_it_comes_from(self):
+        def program(b, x, y, n):
+            value = b.ld_global(x, b.tid, where=(b.tid < n) & (b.tid % 32 < 31))
+            b.st_global(y, b.tid, 2 * value, where=b.tid < n)
+
+        assert "outside where= unless fill=" in failed(program, "values")[0]
+
     def test_the_last_store_counts(self):
         def program(b, x, y, n):
             twice(b, x, y, n)

@@ -26,6 +26,9 @@ SAYS_NOTHING = ("internal DSL problem", "could not build valid IR")
 ADVICE = {
     "Type mismatch": "convert with .to(dtype) before you store",
     "unsupported operand.*'_Tensor'": "a tensor is no number; take an element of it, as in mX[i]",
+    r"arith\.(and|or)i' op operand": "& and | bind closer than > and ==: put each condition in its own parentheses",
+    "Runtime value.*boolean is required": "a plain function cannot branch on what is known when the kernel runs: "
+    "cutlass.select_(condition, a, b) chooses, and & and | join conditions",
 }
 
 

@@ -126,13 +126,19 @@ def _values(runs: list[Trial]) -> None:
         wrong = np.flatnonzero(differs(output, trial.expected))
         if wrong.size:
             got, want = (array.flat[wrong[0]] for array in (output, trial.expected))
-            _raise_value(trial, len(inputs), wrong[0], f"is {got:g} and should be {want:g}")
+            _raise_value(trial, len(inputs), wrong[0], f"is {got:g} and should be {want:g}", _why_nan(got))
 
 
-def _raise_value(trial, tensor, element, wrong):
+def _raise_value(trial, tensor, element, wrong, why=""):
     store = origins.store_at(trial.run, trial.address(tensor, element))
-    sentence = f"{trial.name}: element {element} {wrong}: {store.lane} stored it, at `{store.line}`"
+    sentence = f"{trial.name}: element {element} {wrong}: {store.lane} stored it, at `{store.line}`{why}"
     raise GradeFailed(sentence, request=store.request)
+
+
+def _why_nan(got):
+    if not np.isnan(got):
+        return ""
+    return ". NaN is what a load gives outside where= unless fill= says what, and what -inf - -inf and 0 * inf give"
 
 
 def at_most(trial: Trial, verb: str, what: str, limit: int, advice: str) -> None:
