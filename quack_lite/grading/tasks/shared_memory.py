@@ -125,7 +125,7 @@ def records_traffic(trial: Trial) -> str:
     at_most(trial, "st.global", "sectors", -(-FIELDS * n // SECTOR_FLOATS), along)
     for verb in ("ld.global", "st.global"):
         at_most(trial, verb, "requests", blocks * FIELDS, "a block's 352 elements fill eleven requests")
-    apart = "their words lie in one bank: choose how far apart the tile's rows are in shared memory"
+    apart = "some of their words lie in one bank: choose how the tile lies in shared memory, and how far apart its rows"
     at_most(trial, "st.shared", "conflicts", 0, apart)
     at_most(trial, "ld.shared", "conflicts", 0, apart)
     return f"{trial.run.total('ld.shared').wavefronts} wavefronts to read the tile, no conflict"
@@ -216,10 +216,11 @@ TASKS = (
         hints=(
             "A thread has two parts to play. Reading, its warp is a row: row = b.tid // 32, column = b.tid % 32. "
             "Writing, neighbours are neighbours in y: row = b.tid % 11, column = b.tid // 11.",
-            "Writing, lane e of a block reads word stride * (e % 11) + e // 11. It would be best if that were some "
-            "number times e, modulo 32. For which stride is it, also where e // 11 steps up?",
-            "11 * stride has to be 1 more than a multiple of 32; then word e lies in bank stride * e % 32, and stride "
-            "is odd. Try 33, 35, 37: 11 * 35 = 385 = 12 * 32 + 1.",
+            "With the tile field by field, thread e reads word stride * (e % 11) + e // 11. It would be best if that "
+            "were some number times e, modulo 32: for which stride? Or let the tile lie as y does, particle by "
+            "particle: which words does each side want then?",
+            "11 * stride has to be 1 more than a multiple of 32: 11 * 35 = 385 = 12 * 32 + 1. Or lay the tile out as "
+            "(32, 11), particle by particle: thread e reads word e, and the stores go in steps of 11, which is odd.",
         ),
     ),
     Task(
