@@ -29,6 +29,14 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         PROOF,
+        "values compared, and NaN with NaN",
+        ((BITS, "np.array_equal(norm(x[i:j]), alone[i:j], equal_nan=True)"),),
+        gate="numbers",
+        sentence="their bits are not",
+        easy="right where no zero changes its sign",
+    ),
+    WrongAnswer(
+        PROOF,
         "one row and all rows only",
         ((BATCHES, "[(0, len(x))]"),),
         gate="numbers",
@@ -117,6 +125,20 @@ WRONG_ANSWERS = (
         gate="values",
         sentence="and should be",
         easy="right where both warps have the same sum",
+    ),
+    WrongAnswer(
+        QK,
+        "an element a load",
+        (
+            (
+                "rX[None, j].store(gX[None, lane + j * LANES].load())",
+                "for e in cutlass.range_constexpr(8):\n"
+                "                rX[e, j] = mX[token, head, 8 * (lane + j * LANES) + e]",
+            ),
+        ),
+        gate="shape",
+        sentence="loads of 16 bits",
+        easy="the weight's loads have 128 bits",
     ),
     WrongAnswer(
         QK,
