@@ -9,7 +9,9 @@ LAST_BYTES = 4096
 LAST_CHARACTERS = 200
 CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE")
 
-TIME = "no answer after {:.0f} s, so it was stopped: look for a loop or a wait without end"
+TIME = (
+    "no answer after {:.0f} s, so it was stopped: look for a loop or a wait without end; on a busy machine check again"
+)
 MEMORY = "it took more than {:g} GiB of memory and was stopped: see what it makes"
 OUTPUT = "it printed more than {:g} MiB and was stopped: take the print out of the loop"
 PROCESSES = "it ran more than {} processes and was stopped: do the work in one"
