@@ -23,7 +23,7 @@ class Trial(NamedTuple):
     """One run of a program.
 
     order: the seed of simt.run, None for the plain order.  tensors: the inputs and, last, the output.
-    expected: what has to be in the output.
+    expected: what has to be in the output.  letter: what the size is called.
     """
 
     size: int
@@ -31,11 +31,12 @@ class Trial(NamedTuple):
     tensors: tuple[simt.Tensor, ...]
     expected: np.ndarray
     run: simt.Run
+    letter: str = "n"
 
     @property
     def name(self) -> str:
         """How a sentence about it begins; with order= simt.run does the same again."""
-        return f"n = {self.size}" + (f", order={self.order}" if self.order is not None else "")
+        return f"{self.letter} = {self.size}" + (f", order={self.order}" if self.order is not None else "")
 
     def address(self, tensor: int, element: int) -> int:
         """The first byte of an element in global memory, where each tensor begins at a multiple of APART."""
@@ -50,7 +51,8 @@ class Trials:
 
     sizes: the awkward ones.  between: one more is drawn for each check, at least and at most.  inputs(size, random):
     tensors of the Model.  reference(*arrays): the specification in NumPy, to which the output is compared to the bit.
-    dtype: of the output.  grid(size): CTAs.  block: threads of one.  cluster: CTAs of one.
+    dtype: of the output.  grid(size): CTAs.  block: threads of one.  cluster: CTAs of one.  letter: what the program
+    calls its size.
     """
 
     sizes: tuple[int, ...]
@@ -61,6 +63,7 @@ class Trials:
     block: int
     between: tuple[int, int] | None = None
     cluster: int = 1
+    letter: str = "n"
 
     def run(self, program: Callable) -> list[Trial]:
         """Each size in the plain order and in SEEDS others, on fresh random data; the last of `sizes` comes last."""
@@ -77,11 +80,11 @@ class Trials:
         output = simt.empty(expected.shape, self.dtype)
         launch = {"grid": self.grid(size), "block": self.block, "cluster": self.cluster}
         run = simt.run(program, *inputs, output, size, **launch, order=order)
-        return Trial(size, order, (*inputs, output), expected, run)
+        return Trial(size, order, (*inputs, output), expected, run, self.letter)
 
     @property
     def words(self) -> str:
-        return f"at n = {', '.join(map(str, self.sizes))}, each in {1 + SEEDS} orders"
+        return f"at {self.letter} = {', '.join(map(str, self.sizes))}, each in {1 + SEEDS} orders"
 
 
 def gates(trials: Trials, traffic: Callable[[Trial], str]) -> tuple[Gate, Gate, Gate]:
@@ -150,7 +153,7 @@ def at_most(trial: Trial, verb: str, what: str, limit: int, advice: str) -> None
         raise GradeFailed(
             f"{trial.name}: {found} {named} of {verb}, and {limit} are enough: see {worst.lane} and its neighbours "
             f"at `{worst.line}`: {advice}",
-            request=worst.request,
+            request=worst.request if worst.request.address is not None else None,  # a barrier touches no memory
         )
 
 

@@ -143,6 +143,22 @@ WRONG_ANSWERS = (
         easy="right where both halves have the same maximum",
     ),
     WrongAnswer(
+        MODEL,
+        "NumPy's maximum over all threads",
+        (("value.max(1)", "value.max()"),),
+        gate="traffic",
+        sentence="value.max() of all threads",
+        easy="right at every number of rows",
+    ),
+    WrongAnswer(
+        MODEL,
+        "a second barrier behind the maximum",
+        (("        b.bar_sync()\n", "        b.bar_sync()\n        b.bar_sync()\n"),),
+        gate="traffic",
+        sentence="one barrier a row",
+        easy="right at every number of rows",
+    ),
+    WrongAnswer(
         BELOW,
         "loads beside the copies",
         (

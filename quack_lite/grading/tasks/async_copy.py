@@ -165,6 +165,8 @@ def rows_traffic(trial: Trial) -> str:
     at_most(trial, "cp.async", "requests", m * THREADS // 32, once)
     at_most(trial, "cp.async", "sectors", m * ROW_BYTES // 32, once)
     at_most(trial, "bar.sync", "barriers", turns * GRID * THREADS // 32, "one barrier a row is enough")
+    if m == max(ROWS_TRIALS.sizes):
+        maxima_are_of_warps(trial)
     ahead = trial.run.total("cp.async.wait_group").in_flight
     if turns > 1 and ahead < ROW_BYTES:
         raise GradeFailed(
@@ -172,6 +174,16 @@ def rows_traffic(trial: Trial) -> str:
             "be: send for two rows before the loop, and let one group be on its way behind the wait"
         )
     return f"{m} rows, each sent once, a row on its way behind the waits"
+
+
+def maxima_are_of_warps(trial: Trial) -> None:
+    """GradeFailed where the warps of each block leave one and the same number, row after row."""
+    stores = [event for event in trial.run.events if event.verb == "st.shared" and event.active.sum() > 1]
+    if stores and all(np.ptp(event.values[event.active]) == 0 for event in stores):
+        raise GradeFailed(
+            f"{trial.name}: in every row all warps leave the same number in shared memory, as if each knew the whole "
+            "row: value.max(1) is of each thread's four, value.max() of all threads"
+        )
 
 
 class Shape(NamedTuple):
@@ -234,6 +246,7 @@ ROWS_TRIALS = Trials(
     grid=lambda m: GRID,
     block=THREADS,
     between=(1, 12),
+    letter="m",
 )
 BELOW_CASES = Cases(
     sizes=(Shape(300, 32768), Shape(1, 8), Shape(3, 1000), Shape(131, 8200), Shape(265, 32760), Shape(1000, 512)),
