@@ -29,6 +29,8 @@ ADVICE = {
     r"arith\.(and|or)i' op operand": "& and | bind closer than > and ==: put each condition in its own parentheses",
     "Runtime value.*boolean is required": "a plain function cannot branch on what is known when the kernel runs: "
     "cutlass.select_(condition, a, b) chooses, and & and | join conditions",
+    "profile of input tuples doesn't match": "the shapes differ, and what zipped_divide has cut is one deeper, ((8)) "
+    "for (8): store it to a tensor of registers, and compute with what that gives",
 }
 
 

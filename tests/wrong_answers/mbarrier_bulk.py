@@ -17,6 +17,24 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         PHASES,
+        "the second expect replaces the first",
+        (
+            (
+                "over, missing, to_come, found = 0, count, 0, []",
+                "over, missing, to_come, said, found = 0, count, 0, 0, []",
+            ),
+            (
+                'to_come += number if kind == "expect" else -number',
+                'to_come, said = (to_come - said + number, number) if kind == "expect" else (to_come - number, said)',
+            ),
+            ("over, missing = over + 1, count", "over, missing, to_come, said = over + 1, count, 0, 0"),
+        ),
+        gate="numbers",
+        sentence="two of them in a phase add up",
+        easy="right where all bytes of a phase are expected at once",
+    ),
+    WrongAnswer(
+        PHASES,
         "counts the bytes only",
         (("if missing == 0 and to_come == 0:", "if to_come == 0 and kind == 'bytes':"),),
         gate="numbers",

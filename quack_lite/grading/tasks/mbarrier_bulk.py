@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from quack_lite import simt
+from quack_lite.counted import counted
 from quack_lite.grading.feedback import GradeFailed
 from quack_lite.grading.given import whole
 from quack_lite.grading.kernel_gates import Cases, compiles, shape, values
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 SEQUENCES = 60  # of events, drawn anew for each check
 COUNTS = (1, 2, 5)
+MOST_PIECES = 3  # in which the bytes of a phase come
 COLUMNS, THREADS, GRID = 256, 64, 2  # the program's row and launch
 ROW_BYTES = 4 * COLUMNS
 SHARE = 0.65  # of the copy ceiling
@@ -45,22 +47,26 @@ def phases(count: int, events: list[Event]) -> list[int]:
 
 
 def sequences(random: np.random.Generator) -> list[tuple[int, list[Event]]]:
-    """(count, events) of two to four whole phases, whose bytes may come before they are expected."""
+    """(count, events) of whole phases, whose bytes may come early; in the second half two expect may share a phase."""
     found = [(1, [("expect", 2048), ("arrive", 1), ("bytes", 1024), ("bytes", 1024)] * 2), (3, [("arrive", 1)] * 7)]
     for number in range(SEQUENCES):
         count = COUNTS[number % len(COUNTS)]
-        found.append((count, [event for _ in range(random.integers(2, 5)) for event in _one_phase(count, random)]))
+        twice = number >= SEQUENCES // 2
+        whole_phases = [_one_phase(count, random, twice) for _ in range(random.integers(2, 5))]
+        found.append((count, [event for phase in whole_phases for event in phase]))
     return found
 
 
-def _one_phase(count: int, random: np.random.Generator) -> list[Event]:
-    """Events that end one phase, at the last of them."""
-    pieces = [16 * int(piece) for piece in random.integers(1, 9, size=random.integers(1, 4))]
-    events = [("arrive", 1)] * count + [("bytes", piece) for piece in pieces] + [("expect", sum(pieces))]
+def _one_phase(count: int, random: np.random.Generator, twice: bool) -> list[Event]:
+    """Events that end one phase, at the last of them, with the bytes expected at once or in two parts."""
+    pieces = [16 * int(piece) for piece in random.integers(1, 9, size=random.integers(1, MOST_PIECES + 1))]
+    parts = [pieces[0], sum(pieces[1:])] if twice and len(pieces) > 1 else [sum(pieces)]
+    events = [("arrive", 1)] * count + [("bytes", piece) for piece in pieces] + [("expect", part) for part in parts]
     while True:
         order = [events[k] for k in random.permutation(len(events))]
         last = max(place for place, event in enumerate(order) if event[0] == "arrive")
-        if phases(count, order) == [0] * (len(order) - 1) + [1] and to_come(order[: last + 1]) >= 0:
+        never_early = all(to_come(order[:some]) >= 0 for some in range(last + 1, len(order)))
+        if never_early and phases(count, order) == [0] * (len(order) - 1) + [1]:
             return order
 
 
@@ -97,7 +103,9 @@ def judge_phases(given: object, count: int, events: list[Event]) -> None:
             continue
         so_far = events[: place + 1]
         arrivals = sum(kind == "arrive" for kind, _ in so_far)
-        if got > right:
+        if given == replacing(count, events):
+            why = "expect says how many bytes more are to come: two of them in a phase add up"
+        elif got > right:
             why = (
                 "a phase is over when its arrivals and its bytes have come, both, and the next needs all of them again"
             )
@@ -106,8 +114,22 @@ def judge_phases(given: object, count: int, events: list[Event]) -> None:
         else:
             why = "a phase ends with what comes last, arrival or byte, and the next begins with all arrivals missing"
         raise GradeFailed(
-            f"phases({count}, {so_far}) ends with {got} and should end with {right}, after {arrivals} arrivals: {why}"
+            f"phases({count}, {so_far}) ends with {got} and should end with {right}, after "
+            f"{counted(arrivals, 'arrivals')}: {why}"
         )
+
+
+def replacing(count: int, events: list[Event]) -> list[int]:
+    """What phases gives where a second expect of a phase replaces the first."""
+    over, missing, expected, came, found = 0, count, 0, 0, []
+    for kind, number in events:
+        missing -= kind == "arrive"
+        came += number if kind == "bytes" else 0
+        expected = number if kind == "expect" else expected
+        if missing == 0 and came == expected:
+            over, missing, expected, came = over + 1, count, 0, 0
+        found.append(over)
+    return found
 
 
 def judge_passes(given: object, over: int, parity: int) -> None:
@@ -217,6 +239,7 @@ COLUMNS_TRIALS = Trials(
     grid=lambda m: GRID,
     block=THREADS,
     between=(1, 12),
+    letter="m",
 )
 SCALED_CASES = Cases(
     sizes=(Shape(900, 16384), Shape(1, 1024), Shape(131, 5120), Shape(133, 16384), Shape(1000, 3072)),
@@ -272,9 +295,9 @@ TASKS = (
             "cute.copy with mbar_ptr=came, from cute.zipped_divide(promised(mX[row, None]), (PIECE,))[None, piece] to "
             "that piece of sX, all by thread 0 and only if row < m. In turn t stage t % STAGES is waited for with "
             "parity t // STAGES % 2.",
-            "Load rW before the loop, 0 where there is no vector. In it: wait, rX from sX, block_max(greatest(rX * "
-            "rW)), then send row + STAGES * BLOCKS, since the barrier in block_max has seen everybody take the old "
-            "row out; last rX[None, j] * rW[None, j] / best.",
+            "Load rW before the loop, 0 where there is no vector. In it: wait, rX from sX, both tensors of registers, "
+            "(VECTOR, VECTORS), block_max(greatest(rX * rW)), then send row + STAGES * BLOCKS, since the barrier in "
+            "block_max has seen everybody take the old row out; last rX[None, j] * rW[None, j] / best.",
         ),
     ),
 )
