@@ -101,6 +101,17 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         LARGEST,
+        "neighbours to one thread",
+        (
+            ("for j in range(0, n, 256):", "for j in range(-(-n // 256)):"),
+            ("i = j + b.rank * 64 + b.tid", "i = j + (b.rank * 64 + b.tid) * -(-n // 256)"),
+        ),
+        gate="traffic",
+        sentence="neighbouring lanes take neighbouring elements",
+        easy="right at every length",
+    ),
+    WrongAnswer(
+        LARGEST,
         "a meeting for each peer",
         ((READ, READ + "        b.cluster_arrive()\n        b.cluster_wait()\n"),),
         gate="traffic",

@@ -109,6 +109,36 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         COUNT,
+        "lanes without an element count as -inf",
+        (("(i < n).astype(np.float32)", "np.ones(256, np.float32)"),),
+        gate="values",
+        sentence="and should be 37",
+        easy="right where a row has a finite element",
+    ),
+    WrongAnswer(
+        COUNT,
+        "the lowest number for nothing",
+        (("fill=-np.inf", "fill=-3e38"),),
+        gate="values",
+        sentence="and should be -inf",
+        easy="right where a row has an element above it",
+    ),
+    WrongAnswer(
+        COUNT,
+        "two stores for a pair",
+        (
+            (
+                SEND,
+                "    for part in (0, 1):\n"
+                "        b.st_async(s, b.tid % 4, (b.rank, part), pair[part], m, where=b.tid < 4)\n",
+            ),
+        ),
+        gate="traffic",
+        sentence="both numbers go in one store",
+        easy="right at every length",
+    ),
+    WrongAnswer(
+        COUNT,
         "a meeting at the end",
         ((SEND, SEND + "    b.cluster_arrive()\n    b.cluster_wait()\n"),),
         gate="traffic",

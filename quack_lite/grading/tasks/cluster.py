@@ -29,6 +29,7 @@ GROUP_ADVICE = "draw the groups and put the clusters in"
 SIZE_ADVICE = "count the vectors of the row, and those that the threads of a cluster hold"
 MODEL_ROWS, CTAS, CTA_THREADS = 2, 4, 64
 WARP = 32
+ELEMENTS_OF_A_SECTOR = 8  # float32
 ARGMAX_SHARE = 0.5  # of the copy ceiling
 ARGMAX_TAIL = "look at which block stores a row's answer, and at the grid"
 FEW = "a cluster has a row: look at what a block without an element says, and at when a peer's pair may be read"
@@ -123,7 +124,9 @@ def largest_traffic(trial: Trial) -> str:
     steps = -(-trial.size // (CTAS * CTA_THREADS))
     beside = "neighbouring lanes take neighbouring elements, and each of them once"
     at_most(trial, "ld.global", "requests", warps * steps, beside)
-    at_most(trial, "ld.global", "sectors", 5 * warps * steps, beside)  # a row may begin inside a sector
+    loads = trial.run.total("ld.global").requests
+    most = MODEL_ROWS * trial.size // ELEMENTS_OF_A_SECTOR + 2 * loads  # a load may begin and end inside a sector
+    at_most(trial, "ld.global", "sectors", most, beside)
     met = trial.run.total("barrier.cluster.wait").requests // warps
     if met > 2:
         raise GradeFailed(f"{trial.name}: {met} cluster barriers a block: one before the peers are read, one after")

@@ -30,6 +30,7 @@ CUTS = (
 )
 PLANS = ((5, 256, 16), (4, 256, 16), (1, 32, 1), (2, 64, 4), (1, 1024, 2))
 MODEL_ROWS, CTAS, CTA_THREADS = 2, 4, 64
+MASKED = 37
 TAIL = "look at which thread stores a row's answer, and at the grid"
 ADVICE = "a warp or block without an element, or with -inf alone, must change nothing: follow its pair"
 ROUNDINGS = 64
@@ -101,10 +102,12 @@ def judge_number(call: str, given: Any, wanted: int, slips: dict[int, str]) -> N
 
 
 def count_inputs(n: int, random: np.random.Generator) -> tuple[simt.Tensor]:
-    """A row with ties, and one of negative numbers whose largest comes once."""
+    """A row with ties, and one of negative numbers whose largest comes once, or of MASKED elements -inf."""
     x = random.integers(-3, 2, (MODEL_ROWS, n)).astype(np.float32)
     x[1] -= 9
     x[1, random.integers(n)] = -2
+    if n == MASKED:
+        x[1] = -np.inf
     return (simt.tensor(x, "float32"),)
 
 
@@ -124,6 +127,9 @@ def count_traffic(trial: Trial) -> str:
     sent = MODEL_ROWS * CTAS * CTAS
     at_most(trial, "st.async", "requests", sent, "lane r of one warp sends to rank r")
     at_most(trial, "st.async", "bytes_asked", sent * 8, "a pair goes in one store, once to each block")
+    stores = sum(int(event.active.sum()) for event in trial.run.events if event.verb == "st.async")
+    if stores > sent:
+        raise GradeFailed(f"{trial.name}: {stores} asynchronous stores for {sent} pairs: both numbers go in one store")
     return f"{met} cluster barrier, {sent * 8} bytes by st.async"
 
 
@@ -181,7 +187,7 @@ def mend_shape(facts: Facts) -> str:
 
 
 COUNT_TRIALS = Trials(
-    sizes=(256, 1, 100),
+    sizes=(256, 1, MASKED, 100),
     inputs=count_inputs,
     reference=count_reference,
     dtype="float32",
