@@ -291,7 +291,8 @@ ZLOSS_CASES = Cases(
     inputs=zloss_inputs,
     reference=zloss_reference,
     allowed=zloss_allowed,
-    advice="element 2 * row is the loss, the next the entropy: look at 0 * -inf, and at what a new maximum changes",
+    advice="element 2 * row is the loss, the next the entropy: where only losses are wrong, look at labels and z, "
+    "else at 0 * -inf and at what a new maximum changes",
 )
 
 TASKS = (
@@ -318,7 +319,7 @@ TASKS = (
             "an element of it may be loaded?",
             "A mask is an array: (0 <= a) & (a < CLASSES), joined with & and with row < m. The loads of x have "
             "where=good; x[row, a] is b.ld_global(x, (row, a), where=good).",
-            "y = np.where(a == -100, 0, np.where(good, w * xa + (1 - w) * xb, np.nan)). Row is b.ctaid * b.ntid + "
+            "y = np.where(a == -100, 0, np.where(good, w * xa + (1 - w) * xc, np.nan)). Row is b.ctaid * b.ntid + "
             "b.tid, and everything has where=row < m.",
         ),
     ),
