@@ -15,6 +15,7 @@ from quack_lite.grading.kernel_gates import Cases, compiles, shape, values
 from quack_lite.grading.program_gates import Trial, Trials, at_most, gates, lanes_have_met
 from quack_lite.grading.speed_gate import speed
 from quack_lite.grading.task import Gate, Submission, Task
+from quack_lite.simt.traffic import SECTOR, WORD
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +30,6 @@ GROUP_ADVICE = "draw the groups and put the clusters in"
 SIZE_ADVICE = "count the vectors of the row, and those that the threads of a cluster hold"
 MODEL_ROWS, CTAS, CTA_THREADS = 2, 4, 64
 WARP = 32
-ELEMENTS_OF_A_SECTOR = 8  # float32
 ARGMAX_SHARE = 0.5  # of the copy ceiling
 ARGMAX_TAIL = "look at which block stores a row's answer, and at the grid"
 FEW = "a cluster has a row: look at what a block without an element says, and at when a peer's pair may be read"
@@ -125,12 +125,12 @@ def largest_traffic(trial: Trial) -> str:
     beside = "neighbouring lanes take neighbouring elements, and each of them once"
     at_most(trial, "ld.global", "requests", warps * steps, beside)
     loads = trial.run.total("ld.global").requests
-    most = MODEL_ROWS * trial.size // ELEMENTS_OF_A_SECTOR + 2 * loads  # a load may begin and end inside a sector
+    most = MODEL_ROWS * trial.size * WORD // SECTOR + 2 * loads  # a load may begin and end inside a sector
     at_most(trial, "ld.global", "sectors", most, beside)
     met = trial.run.total("barrier.cluster.wait").requests // warps
     if met > 2:
         raise GradeFailed(f"{trial.name}: {met} cluster barriers a block: one before the peers are read, one after")
-    return f"{trial.run.total('ld.global').requests} loads of a warp, {counted(met, 'cluster barriers')}"
+    return f"{loads} loads of a warp, {counted(met, 'cluster barriers')}"
 
 
 class Shape(NamedTuple):
