@@ -6,10 +6,11 @@ import cutlass
 import cutlass.cute as cute
 from cutlass import Float32, Int64
 
-from quack_lite import lesson, reductions
+from quack_lite import copies, grid, lesson, reductions, tiling
 
 before = lesson.steps(12)
 Plan, load, steps_of, warp_values = before.Plan, before.load, before.steps_of, before.warp_values
+promised = lesson.steps(10).promised
 IGNORE_INDEX = -100
 
 
@@ -62,6 +63,41 @@ def careful_kernel(mX: cute.Tensor, mTarget: cute.Tensor, mLoss: cute.Tensor, pl
     row_max, row_sum = reductions.block_reduce(value, reductions.SOFTMAX, sW)
     if thread == 0:
         mLoss[row] = loss_of(mX, mTarget, row, row_max + reductions.log(row_sum))
+
+
+@cute.kernel
+def whole_kernel(
+    mX: cute.Tensor,
+    mTarget: cute.Tensor,
+    mLoss: cute.Tensor,
+    plan: cutlass.Constexpr,
+):
+    # tile
+    place = grid.row_place(plan)
+    tile = copies.row_tile(mX, place, plan)
+    mailbox = reductions.expect_peers(plan, parts=2)
+
+    # load, reduce
+    value = reductions.softmax_value(copies.load_edge(mX, tile, fill=-math.inf))  # (max, sum)
+    for step in cutlass.range(copies.row_steps(tile, plan), unroll=1):
+        x = copies.load_vectors(mX, copies.step_tile(tile, step, plan), plan, fill=-math.inf)  # (vector, vectors)
+        value = reductions.add_softmax(value, x)
+    row_max, row_sum = reductions.row_reduce(value, reductions.SOFTMAX, plan, mailbox)
+
+    # compute, store
+    loss = loss_of(mX, mTarget, tile.row, row_max + reductions.log(row_sum))
+    copies.store_number(loss, mLoss, tile, place)
+
+
+def whole_loss(plan: tiling.RowPlan):
+    """A host function for rows of any length and start."""
+
+    @cute.jit
+    def loss(mX: cute.Tensor, mTarget: cute.Tensor, mLoss: cute.Tensor, stream):
+        mTarget, mLoss = promised(mTarget, 8), promised(mLoss, 4)
+        whole_kernel(mX, mTarget, mLoss, plan).launch(**grid.a_group_a_row(mX, plan), stream=stream)
+
+    return loss
 
 
 def loss_with(kernel, plan: Plan):
