@@ -37,6 +37,19 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         NORM,
+        "a gradient without eps",
+        (
+            (
+                "rstd = torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 1e-6)",
+                "rstd = torch.rsqrt(x.float().square().mean(-1, keepdim=True))",
+            ),
+        ),
+        gate="gradient",
+        sentence="near 0: the gradient of input 0",
+        easy="right where squares are larger than eps",
+    ),
+    WrongAnswer(
+        NORM,
         "no gradient",
         (
             (

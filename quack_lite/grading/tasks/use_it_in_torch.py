@@ -19,12 +19,19 @@ LOSS_APART, GRADIENT_APART = 0.001, 0.1  # of two models in bfloat16: absolute, 
 
 
 class Heads(NamedTuple):
-    """x (tokens, heads, d): contiguous, a part of queries, keys and values, or with heads outside of tokens."""
+    """x (tokens, heads, d): contiguous, a part of queries, keys and values, or with heads outside of tokens.
+
+    small: its squares are no larger than EPS.
+    """
 
     tokens: int
     heads: int
     d: int
     lies: str = "contiguous"
+    small: bool = False
+
+    def __str__(self) -> str:
+        return f"x of {self.tokens} x {self.heads} x {self.d}, {self.lies}" + (", near 0" if self.small else "")
 
 
 class Rows(NamedTuple):
@@ -33,14 +40,17 @@ class Rows(NamedTuple):
     m: int
     n: int
 
+    def __str__(self) -> str:
+        return f"logits of {self.m} x {self.n}"
+
 
 def norm_inputs(size: Heads, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
     """x bfloat16 and w float32."""
     import torch
 
-    tokens, heads, d, lies = size
+    tokens, heads, d, lies, small = size
     shape = {"a part": (tokens, 3, heads, d), "heads outside": (heads, tokens, d)}.get(lies, (tokens, heads, d))
-    x = torch.randn(shape, generator=generator, device=generator.device).to(torch.bfloat16)
+    x = torch.randn(shape, generator=generator, device=generator.device).to(torch.bfloat16) * (2**-10 if small else 1)
     x = {"a part": lambda: x[:, 1], "heads outside": lambda: x.transpose(0, 1)}.get(lies, lambda: x)()
     return x, torch.randn(d, generator=generator, device=generator.device) / 4
 
@@ -200,7 +210,13 @@ def judge_gradients(model: Any, swapped: Any, right: torch.Tensor, found: torch.
 
 
 NORM = OperatorCases(
-    sizes=(Heads(5, 4, 64), Heads(7, 2, 128, "a part"), Heads(3, 5, 24, "heads outside"), Heads(1, 1, 256)),
+    sizes=(
+        Heads(5, 4, 64),
+        Heads(7, 2, 128, "a part"),
+        Heads(3, 5, 24, "heads outside"),
+        Heads(2, 4, 64, small=True),
+        Heads(1, 1, 256),
+    ),
     inputs=norm_inputs,
     reference=norm_reference,
     dtypes=norm_dtypes,
@@ -238,7 +254,7 @@ TASKS = (
             "Two results are (Tensor, Tensor) in the schema, and a number is float. Their memory must not be the same: "
             "a column of a tensor is a view of it.",
             "Backward is given two gradients, of the losses and of the entropies, and returns three, for x, target and "
-            "z. What is no tensor of floats gets None.",
+            "z. What is no tensor of floats gets None. In save_loss, ctx.mark_non_differentiable(output[1]).",
             "lse = x.float().logsumexp(-1); dx = (1 + 2 * z * lse) * softmax - (1 at the label), times dloss, and 0 in "
             "rows that are to be ignored. z goes from setup_context to backward as ctx.z.",
         ),
