@@ -62,6 +62,14 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         PAYS,
+        "pays where just enough is on its way",
+        (("< needed", "<= needed"),),
+        gate="numbers",
+        sentence="and 6592 are needed",
+        easy="right wherever the two numbers differ",
+    ),
+    WrongAnswer(
+        PAYS,
         "fewer than no bytes",
         (("max(0, 1 - busy / turn_time(row_bytes, blocks, rate))", "(1 - busy / turn_time(row_bytes, blocks, rate))"),),
         gate="numbers",

@@ -149,7 +149,7 @@ WRONG_ANSWERS = (
         "one short at the end",
         (("if group < n % 8:", "if group < n % 8 - 1:"),),
         gate="values",
-        sentence="never written",
+        sentence="unwritten",
         easy="right where 8 divides n",
     ),
     WrongAnswer(

@@ -153,7 +153,7 @@ WRONG_ANSWERS = (
         "blocks half as far apart as they are long",
         (("i = block * 256 + thread", "i = block * 128 + thread"),),
         gate="values",
-        sentence="never written",
+        sentence="unwritten",
         easy="right with one block",
     ),
     WrongAnswer(

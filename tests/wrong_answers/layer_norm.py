@@ -81,6 +81,14 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         CENTRE,
+        "a maximum over all threads",
+        (("np.max([abs(d) for d in apart], axis=0)", "np.max([abs(d) for d in apart])"),),
+        gate="traffic",
+        sentence="as if it knew the row",
+        easy="right at every length, on no GPU",
+    ),
+    WrongAnswer(
+        CENTRE,
         "loaded again",
         (
             (
@@ -162,7 +170,7 @@ WRONG_ANSWERS = (
         "the last vectors not stored",
         (("vectors = share * pixels, share * pixels // 8", "vectors = share * pixels, share * pixels // 8 // 2 * 2"),),
         gate="values",
-        sentence="never written",
+        sentence="unwritten",
         easy="right where a group has an even number of vectors",
     ),
     WrongAnswer(

@@ -223,7 +223,7 @@ WRONG_ANSWERS = (
             ),
         ),
         gate="values",
-        sentence="never written",
+        sentence="unwritten",
         easy="right for up to 32 heads of 128",
     ),
     WrongAnswer(

@@ -178,6 +178,14 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         MODEL,
+        "batch and length not flattened",
+        ((SWAPPED_NORM, "qk_norm(x, w)"),),
+        gate="forward",
+        sentence="too many values to unpack (expected 3",
+        easy="right for the specification of a norm, which asks for the last dimension only",
+    ),
+    WrongAnswer(
+        MODEL,
         "the sum of the losses",
         (("1e-4)[0].mean()", "1e-4)[0].sum()"),),
         gate="forward",

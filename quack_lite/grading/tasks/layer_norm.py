@@ -119,6 +119,7 @@ def centre_reference(x: np.ndarray) -> np.ndarray:
 def centre_traffic(trial: Trial) -> str:
     """Each element loaded once, by neighbours side by side; two barriers."""
     lanes_have_met(trial)
+    warps_past_the_end(trial)
     requests = ROWS * math.ceil(trial.size / 32)
     once = "neighbouring lanes take neighbouring elements, and each thread keeps its own in a list for later"
     at_most(trial, "ld.global", "requests", requests, once)
@@ -129,6 +130,18 @@ def centre_traffic(trial: Trial) -> str:
             "need not wait for those who still read from the first"
         )
     return f"{trial.run.total('ld.global').requests} loads of a warp, {met} barriers"
+
+
+def warps_past_the_end(trial: Trial) -> None:
+    """GradeFailed where a warp without an element leaves a number in shared memory, as if it knew the row."""
+    for event in (event for event in trial.run.events if event.verb == "st.shared"):
+        left = event.values[event.active & (np.arange(CENTRE_THREADS) // 32 * 32 >= trial.size)]
+        if (np.isfinite(left) & (left != 0)).any():
+            raise GradeFailed(
+                f"{trial.name}: a warp whose lanes are all past the end of the row leaves {left.max():g} in shared "
+                f"memory, at `{event.line.text}`, as if it knew the row: NumPy's functions look at all threads unless "
+                "axis=0 says that only the list is meant"
+            )
 
 
 class Images(NamedTuple):
