@@ -522,6 +522,10 @@ class TestProofs:
         )
         assert proofs.closing_lines(found[:1], MODEL_ONLY)[1].startswith("1 task, 0 planted")
 
+    def test_an_exercise_that_is_not_there_is_no_proof(self):
+        with pytest.raises(ValueError, match="no exercise is called 'A'"):
+            proofs.prove("A")
+
     def test_lines_off(self):
         assert proofs.lines_off("a\nb\nc", "a\nx\nc") == 1
         assert proofs.lines_off("a\nb", "a\nb\nc\nd") == 2

@@ -10,18 +10,14 @@ import torch
 from cutlass import Float32, Int32, Int64
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from quack_lite import reductions
+from quack_lite import copies, grid, reductions, tiling
 from quack_lite.bench import gpu_lock
 from quack_lite.draw.picture import BLUE, LIGHT, SKY, SMALL, WIDTH, YELLOW, axes, caption, panels, picture
+from quack_lite.kernels.swiglu import sigmoid
 
 THREADS = 256
 VECTOR = 8  # of bfloat16: 128 bits
 WARP = 32
-
-
-def sigmoid(x):
-    """1 / (1 + e**-x)."""
-    return 1.0 / (1.0 + cute.math.exp(-x))
 
 
 @cute.kernel
@@ -58,6 +54,32 @@ def flat(x):
     """The elements of x in one dimension, from a multiple of 16 bytes on; a copy if need be."""
     x = x.contiguous().view(-1)
     return x if x.data_ptr() % 16 == 0 else x.clone()
+
+
+@cute.kernel
+def rows_kernel(mGate: cute.Tensor, mUp: cute.Tensor, mY: cute.Tensor, plan: cutlass.Constexpr):
+    # tile
+    tile = copies.row_tile(mGate, grid.piece_place(mGate, plan), plan)
+
+    # load
+    gate = copies.load(mGate, tile, plan)  # (elements)
+    up = copies.load(mUp, tile, plan)  # (elements)
+
+    # compute
+    y = gate * sigmoid(gate) * up  # (elements)
+
+    # store
+    copies.store(y, mY, tile, plan)
+
+
+def rows_with(plan: tiling.RowPlan):
+    """A host function for rows however far apart they lie."""
+
+    @cute.jit
+    def swiglu(mGate: cute.Tensor, mUp: cute.Tensor, mY: cute.Tensor, stream):
+        rows_kernel(mGate, mUp, mY, plan).launch(**grid.a_block_a_piece(mGate, plan), stream=stream)
+
+    return swiglu
 
 
 @cute.kernel

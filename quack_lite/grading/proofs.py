@@ -56,7 +56,7 @@ class Proof:
 def prove(target: str | None = None) -> int:
     """Prints a table of all candidates and the two closing lines; returns 0 if every proof holds, otherwise 1.
 
-    ValueError where this copy of the course has no solutions.
+    ValueError where this copy of the course has no solutions, or no exercise of that name.
     """
     if not names.exercises(ROOT / "solutions"):
         raise ValueError(
@@ -65,11 +65,13 @@ def prove(target: str | None = None) -> int:
     slugs = [
         slug for slug in tasks.slugs() if target is None or names.means(target.partition(".")[0], solution_path(slug))
     ]
+    if not slugs:
+        raise ValueError(f"no exercise is called {target!r}: give its number or its name, as 05 or bytes_in_flight")
     proofs = [proof for slug in slugs for proof in prove_exercise(slug)]
     _show(proofs)
     for line in closing_lines(proofs, machine.places()):
         print(line)
-    return int(not proofs or not all(proof.holds for proof in proofs))
+    return int(not all(proof.holds for proof in proofs))
 
 
 def prove_exercise(slug: str) -> list[Proof]:
