@@ -23,6 +23,7 @@ BEHIND = (GLOSSARY, RECORDS, "CONTRIBUTING")
 CONFIG = {
     "title": "quack_lite",
     "author": "The quack_lite authors",
+    "copyright": "2026",
     "only_build_toc_files": True,
     "execute": {"execute_notebooks": "off"},
     "parse": {"myst_enable_extensions": ["deflist", "dollarmath"]},

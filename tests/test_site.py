@@ -180,6 +180,7 @@ def test_every_link_of_the_site_leads_somewhere_and_nothing_is_loaded_from_elsew
     made = {path.relative_to(tmp_path / "site").with_suffix("").as_posix() for path in tmp_path.glob("site/**/*.html")}
     assert {"index", "search", *site.sources()} <= made
     assert list(faults(tmp_path / "site")) == []
+    assert "Copyright 2026" in (tmp_path / "site/README.html").read_text()
 
 
 @needs_book
