@@ -89,6 +89,17 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         CENTRE,
+        "a second reduction of NumPy's",
+        (
+            ("    b.st_shared(t, b.warpid, most, where=b.laneid == 0)\n    b.bar_sync()\n", ""),
+            ("np.max([b.ld_shared(t, warp) for warp in range(4)], axis=0)", "np.max(np.abs(apart))"),
+        ),
+        gate="traffic",
+        sentence="each has two to tell",
+        easy="right at every length, on no GPU",
+    ),
+    WrongAnswer(
+        CENTRE,
         "loaded again",
         (
             (

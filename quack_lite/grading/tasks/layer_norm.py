@@ -120,6 +120,7 @@ def centre_traffic(trial: Trial) -> str:
     """Each element loaded once, by neighbours side by side; two barriers."""
     lanes_have_met(trial)
     warps_past_the_end(trial)
+    both_in_shared_memory(trial)
     requests = ROWS * math.ceil(trial.size / 32)
     once = "neighbouring lanes take neighbouring elements, and each thread keeps its own in a list for later"
     at_most(trial, "ld.global", "requests", requests, once)
@@ -133,15 +134,26 @@ def centre_traffic(trial: Trial) -> str:
 
 
 def warps_past_the_end(trial: Trial) -> None:
-    """GradeFailed where a warp without an element leaves a number in shared memory, as if it knew the row."""
+    """GradeFailed where a warp without an element leaves more than a 1, the least divisor, as if it knew the row."""
     for event in (event for event in trial.run.events if event.verb == "st.shared"):
         left = event.values[event.active & (np.arange(CENTRE_THREADS) // 32 * 32 >= trial.size)]
-        if (np.isfinite(left) & (left != 0)).any():
+        if (np.isfinite(left) & (left > 1)).any():
             raise GradeFailed(
                 f"{trial.name}: a warp whose lanes are all past the end of the row leaves {left.max():g} in shared "
                 f"memory, at `{event.line.text}`, as if it knew the row: NumPy's functions look at all threads unless "
                 "axis=0 says that only the list is meant"
             )
+
+
+def both_in_shared_memory(trial: Trial) -> None:
+    """GradeFailed where the warps with elements leave fewer than two numbers each: one of the reductions is NumPy's."""
+    left = sum(int(event.active.sum()) for event in trial.run.events if event.verb == "st.shared")
+    warps = ROWS * min(math.ceil(trial.size / 32), CENTRE_THREADS // 32)
+    if warps > ROWS and left < 2 * warps:
+        raise GradeFailed(
+            f"{trial.name}: {left} numbers left in shared memory by {warps} warps, and each has two to tell, of its "
+            "sum and of its maximum: NumPy's functions look at all threads, and no GPU does"
+        )
 
 
 class Images(NamedTuple):
