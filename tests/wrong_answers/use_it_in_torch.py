@@ -112,6 +112,14 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         LOSS,
+        "one z for all calls in the gradient",
+        (("(1 + 2 * ctx.z * lse)", "(1 + 2 * 0.01 * lse)"),),
+        gate="gradient",
+        sentence="the gradient of input 0",
+        easy="right for one z",
+    ),
+    WrongAnswer(
+        LOSS,
         "a fake in bfloat16",
         (
             (

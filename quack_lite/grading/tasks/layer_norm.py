@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from quack_lite import simt
+from quack_lite.counted import counted
 from quack_lite.grading.feedback import GradeFailed
 from quack_lite.grading.kernel_gates import Cases, compiles, shape, values
 from quack_lite.grading.program_gates import Trial, Trials, at_most, gates, lanes_have_met
@@ -130,7 +131,7 @@ def centre_traffic(trial: Trial) -> str:
             f"{trial.name}: {met} barriers a block, and 2 are enough: with a place of its own the second reduction "
             "need not wait for those who still read from the first"
         )
-    return f"{trial.run.total('ld.global').requests} loads of a warp, {met} barriers"
+    return f"{trial.run.total('ld.global').requests} loads of a warp, {counted(met, 'barriers')}"
 
 
 def warps_past_the_end(trial: Trial) -> None:

@@ -71,13 +71,13 @@ def norm_dtypes() -> tuple[torch.dtype]:
 
 
 def loss_inputs(size: Rows, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor, float]:
-    """Logits bfloat16, labels of which every fourth is to be ignored, and a weight that shows."""
+    """Logits bfloat16, labels of which every fourth is to be ignored, and a weight that shows, of each size its own."""
     import torch
 
     x = torch.randn(size, generator=generator, device=generator.device) * 3
     target = torch.randint(size.n, (size.m,), generator=generator, device=generator.device)
     target[3::4] = IGNORED
-    return x.to(torch.bfloat16), target, 0.01
+    return x.to(torch.bfloat16), target, 0.05 / size.m
 
 
 def loss_reference(x: torch.Tensor, target: torch.Tensor, z: float) -> tuple[torch.Tensor, torch.Tensor]:
