@@ -95,7 +95,20 @@ WRONG_ANSWERS = (
             ("np.max([b.ld_shared(t, warp) for warp in range(4)], axis=0)", "np.max(np.abs(apart))"),
         ),
         gate="traffic",
-        sentence="each has two to tell",
+        sentence="numbers left in shared memory by",
+        easy="right at every length, on no GPU",
+    ),
+    WrongAnswer(
+        CENTRE,
+        "the warps' maxima by NumPy",
+        (
+            (
+                "warp_reduced(b, np.max([abs(d) for d in apart], axis=0), np.maximum)",
+                "np.max([abs(d) for d in apart], axis=0).reshape(4, 32).max(axis=1).repeat(32)",
+            ),
+        ),
+        gate="traffic",
+        sentence="shuffles by",
         easy="right at every length, on no GPU",
     ),
     WrongAnswer(

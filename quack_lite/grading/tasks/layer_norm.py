@@ -121,7 +121,7 @@ def centre_traffic(trial: Trial) -> str:
     """Each element loaded once, by neighbours side by side; two barriers."""
     lanes_have_met(trial)
     warps_past_the_end(trial)
-    both_in_shared_memory(trial)
+    twice_among_threads(trial)
     requests = ROWS * math.ceil(trial.size / 32)
     once = "neighbouring lanes take neighbouring elements, and each thread keeps its own in a list for later"
     at_most(trial, "ld.global", "requests", requests, once)
@@ -146,15 +146,16 @@ def warps_past_the_end(trial: Trial) -> None:
             )
 
 
-def both_in_shared_memory(trial: Trial) -> None:
-    """GradeFailed where the warps with elements leave fewer than two numbers each: one of the reductions is NumPy's."""
-    left = sum(int(event.active.sum()) for event in trial.run.events if event.verb == "st.shared")
+def twice_among_threads(trial: Trial) -> None:
+    """GradeFailed where the warps with elements exchange less than two reductions take: one of them is NumPy's."""
     warps = ROWS * min(math.ceil(trial.size / 32), CENTRE_THREADS // 32)
-    if warps > ROWS and left < 2 * warps:
-        raise GradeFailed(
-            f"{trial.name}: {left} numbers left in shared memory by {warps} warps, and each has two to tell, of its "
-            "sum and of its maximum: NumPy's functions look at all threads, and no GPU does"
-        )
+    left = sum(int(event.active.sum()) for event in trial.run.events if event.verb == "st.shared")
+    for found, least, what in (trial.run.total().shuffles, 10, "shuffles"), (left, 2, "numbers left in shared memory"):
+        if warps > ROWS and found < least * warps:
+            raise GradeFailed(
+                f"{trial.name}: {counted(found, what)} by {warps} warps, and two reductions take {least} of each: "
+                "NumPy's functions look at all threads, and no GPU does"
+            )
 
 
 class Images(NamedTuple):
