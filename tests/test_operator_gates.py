@@ -62,6 +62,7 @@ def test_a_right_operator_passes(squares):
     operator = operator_gates.overload(squares())
     assert "without data" in operator_gates.judge_fake(operator, CASES)
     assert "2 sizes" in operator_gates.judge_gradient(operator, CASES, "cpu")
+    assert "new tensors" in operator_gates.judge_run(operator, CASES)
 
 
 @pytest.mark.parametrize(
@@ -81,9 +82,42 @@ def test_a_fake_that_lies_is_found(squares, fake, says):
         operator_gates.judge_fake(operator_gates.overload(squares(fake)), CASES)
 
 
+def test_a_fake_may_index(squares):
+    operator = operator_gates.overload(squares(lambda x: x.new_empty(2, *x.shape)[0].clone()))
+    assert "without data" in operator_gates.judge_fake(operator, CASES)
+
+
+@pytest.mark.parametrize(
+    "run, says",
+    [
+        (lambda x: x, "lies where an input"),
+        (lambda x: x.new_empty(x.shape[::-1]).T, "results are contiguous"),
+        (lambda x: None, "is None"),
+        (lambda x: (x, x), "not what its schema says"),
+    ],
+)
+def test_what_it_makes_on_a_gpu_is_tried_on_the_cpu(squares, run, says):
+    with pytest.raises(GradeFailed, match=says):
+        operator_gates.judge_run(operator_gates.overload(squares(run=run)), CASES)
+
+
+def test_a_run_may_ask_for_a_gpu(squares):
+    operator = operator_gates.overload(squares(run=lambda x: x.new_empty(x.shape, device=f"cuda:{x.get_device()}")))
+    assert "not tried" in operator_gates.judge_run(operator, CASES)
+
+
+def test_a_gradient_kept_outside_of_ctx_is_found(squares):
+    kept = []
+    operator = operator_gates.overload(
+        squares(run=lambda x: kept.append(x) or x * x, backward=lambda ctx, dy: 2 * kept[-1] * dy)
+    )
+    with pytest.raises(GradeFailed, match="called on other inputs before its backward, the gradient of x"):
+        operator_gates.judge_gradient(operator, CASES, "cpu")
+
+
 def test_a_wrong_gradient_is_found(squares):
     operator = operator_gates.overload(squares(backward=lambda ctx, dy: ctx.saved_tensors[0] * dy))
-    with pytest.raises(GradeFailed, match="the gradient of input 0"):
+    with pytest.raises(GradeFailed, match="the gradient of x"):
         operator_gates.judge_gradient(operator, CASES, "cpu")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 from quack_lite.grading.feedback import GradeFailed, first_line
 from quack_lite.grading.kernel_gates import SLEEP_CYCLES, fresh
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 ROUNDING = {2: 2**-8, 4: 2**-18}  # by bytes an element: half an ulp of bfloat16; float32 with its sums
 MISCALLED = ("expected at most", "is missing value for argument", "Expected a value of type")  # torch of a schema
+MISRETURNED = ("not an instance of 'sequence'", "Unable to cast")  # torch of what a function returned
 OF_THE_LARGEST = 2**-16  # of a tensor's largest element: what a sum of rounded terms may be off
 TOLD = {
     "test_schema": "it does not keep to its schema: it changes or returns an input, or two results share memory",
@@ -49,6 +51,7 @@ def gates(cases: OperatorCases) -> tuple[Gate, ...]:
         Gate("fake", "compiler", lambda submission: judge_fake(overload(submission.answer), cases)),
         Gate("opcheck", "compiler", lambda submission: judge_opcheck(overload(submission.answer), cases)),
         Gate("gradient", "compiler", lambda submission: judge_gradient(overload(submission.answer), cases, "cpu")),
+        Gate("run", "compiler", lambda submission: judge_run(overload(submission.answer), cases)),
         Gate("values", "gpu", lambda submission: judge_on_gpu(overload(submission.answer), cases)),
         Gate("stream", "gpu", lambda submission: judge_stream(overload(submission.answer), cases)),
     )
@@ -105,31 +108,40 @@ def as_tuple(given: Any) -> tuple:
 
 def judge_fake(op: Any, cases: OperatorCases) -> str:
     """Calls the operator on CUDA tensors that have no data."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
     for size in cases.sizes:
         inputs = cases.inputs(size, fresh("cpu"))
         wanted = cases.reference(*inputs)
-        with FakeTensorMode():
-            described = [described_on_gpu(given) for given in inputs]
-            try:
-                found = as_tuple(op(*described))
-            except Exception as error:
-                raise GradeFailed(no_fake(error)) from error
-            if len(found) != len(wanted):
-                raise GradeFailed(f"its fake gives {len(found)} tensors and it has {len(wanted)} results")
-            for number, (one, right, dtype) in enumerate(zip(found, wanted, cases.dtypes(), strict=True)):
-                judge_description(one, right, dtype, f"result {number} of its fake", size)
+        device, found = described(op, inputs)
+        if len(found) != len(wanted):
+            raise GradeFailed(f"its fake gives {len(found)} tensors and it has {len(wanted)} results")
+        for number, (one, right, dtype) in enumerate(zip(found, wanted, cases.dtypes(), strict=True)):
+            what = f"{size}: result {number} of its fake"
+            judge_description(one, right, dtype, what)
+            if one.device.type != device:
+                raise GradeFailed(f"{what} is on {one.device} for inputs on a GPU: device=x.device")
     return "describes its results without data"
 
 
-def described_on_gpu(given: Any) -> Any:
-    """A fake CUDA tensor like the one that was given; a number stays."""
+def described(op: Any, inputs: tuple, device: str = "cuda") -> tuple[str, tuple]:
+    """The device asked for, and the results without data."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    try:
+        with FakeTensorMode():
+            return device, as_tuple(op(*[without_data(given, device) for given in inputs]))
+    except Exception as error:
+        if device == "cuda" and "not linked with support" in str(error):  # to index a fake wants torch with CUDA
+            return described(op, inputs, "cpu")
+        raise GradeFailed(no_fake(error)) from error
+
+
+def without_data(given: Any, device: str) -> Any:
+    """A fake tensor like the one that was given; a number stays."""
     import torch
 
     if not isinstance(given, torch.Tensor):
         return given
-    return torch.empty_strided(given.shape, given.stride(), dtype=given.dtype, device="cuda")
+    return torch.empty_strided(given.shape, given.stride(), dtype=given.dtype, device=device)
 
 
 def no_fake(error: Exception) -> str:
@@ -147,18 +159,16 @@ def no_fake(error: Exception) -> str:
     )
 
 
-def judge_description(found: Any, right: torch.Tensor, dtype: torch.dtype, what: str, size: Any) -> None:
-    """GradeFailed unless shape, dtype, device and strides are those of a new contiguous tensor."""
+def judge_description(found: Any, right: torch.Tensor, dtype: torch.dtype, what: str) -> None:
+    """GradeFailed unless shape, dtype and strides are those of a new contiguous tensor."""
     if found is None:
-        raise GradeFailed(f"{size}: {what} is None: it returns the tensor that it makes")
+        raise GradeFailed(f"{what} is None: it returns the tensor that it makes")
     if tuple(found.shape) != tuple(right.shape):
-        raise GradeFailed(f"{size}: {what} has the shape {tuple(found.shape)} and should have {tuple(right.shape)}")
+        raise GradeFailed(f"{what} has the shape {tuple(found.shape)} and should have {tuple(right.shape)}")
     if found.dtype != dtype:
-        raise GradeFailed(f"{size}: {what} is {found.dtype} and should be {dtype}")
-    if found.device.type != "cuda":
-        raise GradeFailed(f"{size}: {what} is on {found.device} for inputs on a GPU: device=x.device")
+        raise GradeFailed(f"{what} is {found.dtype} and should be {dtype}")
     if not found.is_contiguous():
-        raise GradeFailed(f"{size}: {what} has the strides {found.stride()}: results are contiguous, whatever x is")
+        raise GradeFailed(f"{what} has the strides {found.stride()}: results are contiguous, whatever x is")
 
 
 def judge_opcheck(op: Any, cases: OperatorCases) -> str:
@@ -224,12 +234,17 @@ def _try_gradient(op: Any, cases: OperatorCases, inputs: tuple, size: Any, gener
     sent[0] = sent[0] if size != cases.sizes[0] else torch.ones((), device=found[0].device).to(found[0].dtype)
     sent[0] = sent[0].expand(found[0].shape)
     graded = [number for number, given in enumerate(leaves) if is_leaf(given)]
-    got = torch.autograd.grad(found[0], [leaves[i] for i in graded], sent[0], retain_graph=True, allow_unused=True)
+    names = [op._schema.arguments[i].name for i in graded]
     right = torch.autograd.grad(wanted[0], [exact[i] for i in graded], sent[0].double())
-    for place, one, other in zip(graded, got, right, strict=True):
-        if one is None:
-            raise GradeFailed(f"{size}: no gradient reaches input {place}: backward returns one for each input")
-        close(one, other, f"{size}: the gradient of input {place}")
+    for when in ("", "called on other inputs before its backward, "):
+        if when:  # a number is another one, too
+            others = [as_leaf(given) for given in cases.inputs(size, generator)]
+            op(*[given if isinstance(given, torch.Tensor) else given / 2 for given in others])
+        got = torch.autograd.grad(found[0], [leaves[i] for i in graded], sent[0], retain_graph=True, allow_unused=True)
+        for name, one, other in zip(names, got, right, strict=True):
+            if one is None:
+                raise GradeFailed(f"{size}: no gradient reaches {name}: backward returns one for each input")
+            close(one, other, f"{size}: {when}the gradient of {name}")
 
 
 def is_leaf(given: Any) -> bool:
@@ -252,6 +267,37 @@ def close(found: torch.Tensor, right: torch.Tensor, what: str) -> None:
             f"{what}: {int(wrong.sum())} of {right.numel()} elements differ, at {first} it is {got:g} and should be "
             f"{want:g}"
         )
+
+
+def judge_run(op: Any, cases: OperatorCases) -> str:
+    """What it makes for CUDA tensors, tried on CPU tensors, with kernels that do nothing.
+
+    Where it asks for a GPU itself it raises here and may be right: then it waits for one.
+    """
+    import torch
+
+    from quack_lite.launch import Built
+
+    on_gpu, kept = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA), []
+    for size in (*cases.sizes, cases.sizes[-1]):  # the last one twice: for a tensor that is kept for the next call
+        inputs = cases.inputs(size, fresh("cpu"))
+        wanted, what = cases.reference(*inputs), f"{size}: for CUDA tensors, result"
+        try:
+            with mock.patch.object(Built, "__call__", lambda *given: None):
+                found = as_tuple(op.redispatch(on_gpu, *inputs))
+        except Exception as error:
+            if any(words in str(error) for words in MISRETURNED):
+                raise GradeFailed(f"{what}s are not what its schema says: {first_line(error)}") from error
+            return "not tried without a GPU"
+        if len(found) != len(wanted):
+            raise GradeFailed(f"{what}s: {len(found)}, and there should be {len(wanted)}")
+        kept += [given for given in inputs if isinstance(given, torch.Tensor)]
+        for number, (one, right, dtype) in enumerate(zip(found, wanted, cases.dtypes(), strict=True)):
+            judge_description(one, right, dtype, f"{what} {number}")
+            if any(one.data_ptr() == other.data_ptr() for other in kept):
+                raise GradeFailed(f"{what} {number} lies where an input or another result does: make a new tensor")
+            kept.append(one)
+    return "new tensors, on the CPU"
 
 
 def judge_on_gpu(op: Any, cases: OperatorCases) -> str:
