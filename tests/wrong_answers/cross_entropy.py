@@ -17,6 +17,14 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         BUDGET,
+        "rounded down",
+        (("per_clock / (read / itemsize)", "per_clock // (read / itemsize)"),),
+        gate="numbers",
+        sentence="which is rounded",
+        easy="right where memory leaves time for a whole number of them",
+    ),
+    WrongAnswer(
+        BUDGET,
         "one SM",
         (("return sms * clock * per_clock / (read", "return clock * per_clock / (read"),),
         gate="numbers",
@@ -104,6 +112,14 @@ WRONG_ANSWERS = (
         gate="values",
         sentence="0 * -inf",
         easy="right for rows of whole vectors without a mask",
+    ),
+    WrongAnswer(
+        ZLOSS,
+        "the z of the example",
+        (("+ z * lse * lse", "+ 1e-4 * lse * lse"),),
+        gate="values",
+        sentence="look at labels and z",
+        easy="right where z is 1e-4",
     ),
     WrongAnswer(
         ZLOSS,

@@ -80,6 +80,9 @@ def judge_budget(submission: Submission) -> str:
 def judge_affordable(given: Any, machine: Machine, itemsize: int, per_clock: int) -> None:
     """Compares affordable, and names the slip where the factor gives it away."""
     wanted = affordable(machine, itemsize, per_clock)
+    rounded = [wanted // 1, *(round(wanted, digits) for digits in range(3))]
+    if isinstance(given, int | float) and given in rounded:
+        raise GradeFailed(f"affordable gave {given:g}, which is rounded: hand it over as it comes")
     ratio = _number("affordable", given) / wanted
     if _close(ratio, 1):
         return
@@ -204,7 +207,7 @@ Z = 1e-4
 
 
 def zloss_inputs(size: Logits, generator: torch.Generator) -> tuple:
-    """x bfloat16 with -inf here and there, labels int64 with lies and ignored ones, z."""
+    """x bfloat16 with -inf here and there, labels int64 with lies and ignored ones, and a z that sizes do not share."""
     import torch
 
     how = {"generator": generator, "device": generator.device}
@@ -218,7 +221,7 @@ def zloss_inputs(size: Logits, generator: torch.Generator) -> tuple:
         x[torch.arange(size.m, device=generator.device), target] = size.offset
         lies = torch.tensor([-1, size.n, -100, 2**40, -(2**63)], device=generator.device)
         target[: min(5, size.m - 1)] = lies[: min(5, size.m - 1)]
-    return x, target, Z
+    return x, target, Z * size.m
 
 
 def zloss_terms(x: torch.Tensor, target: torch.Tensor, z: float) -> tuple[torch.Tensor, torch.Tensor]:
