@@ -261,6 +261,14 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         MODEL,
+        "one added to the weight twice",
+        ((SWAPPED_NORM, "qk_norm(x.flatten(0, 1), 1 + w).view(x.shape)"),),
+        gate="forward",
+        sentence="what the norms are given",
+        easy="right for a norm that adds nothing",
+    ),
+    WrongAnswer(
+        MODEL,
         "detached on the way",
         ((SWAPPED_NORM, "qk_norm(x.flatten(0, 1).detach(), w).view(x.shape)"),),
         gate="forward",

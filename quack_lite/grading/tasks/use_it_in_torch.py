@@ -177,7 +177,10 @@ def try_model(swap: Callable, device: str) -> str:
             "one for the keys of each of the 2 blocks, and a loss, are 5"
         )
     if not abs(found.item() - right.item()) <= LOSS_APART:
-        raise GradeFailed(f"the loss is {found.item():.4f} and torch's is {right.item():.4f}: see what is added up")
+        raise GradeFailed(
+            f"the loss is {found.item():.4f} and torch's is {right.item():.4f}: see what is added up, and what the "
+            "norms are given"
+        )
     judge_gradients(model, swapped, right, found)
     return f"loss {found.item():.4f}, torch's {right.item():.4f}, and all gradients"
 
