@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ROUNDING = {2: 2**-8, 4: 2**-18}  # by bytes an element: half an ulp of bfloat16; float32 with its sums
 MISCALLED = ("expected at most", "is missing value for argument", "Expected a value of type")  # torch of a schema
 MISRETURNED = ("not an instance of 'sequence'", "Unable to cast")  # torch of what a function returned
-OF_THE_LARGEST = 2**-16  # of a tensor's largest element: what a sum of rounded terms may be off
+OF_THE_LARGEST = 2**-16  # of a tensor's largest element, or of 1: what a sum of rounded terms may be off
 TOLD = {
     "test_schema": "it does not keep to its schema: it changes or returns an input, or two results share memory",
     "test_autograd_registration": "torch was not told its gradient: torch.library.register_autograd",
@@ -229,7 +229,10 @@ def _try_gradient(op: Any, cases: OperatorCases, inputs: tuple, size: Any, gener
                 f"{size}: result {number} pretends to have a gradient: ctx.mark_non_differentiable in setup_context"
             )
     if not found[0].requires_grad:
-        raise GradeFailed(f"{size}: its result does not know where it came from: torch.library.register_autograd")
+        raise GradeFailed(
+            f"{size}: result 0 does not know where it came from: torch.library.register_autograd, and no "
+            "ctx.mark_non_differentiable for it"
+        )
     sent = [torch.randn(one.shape, generator=generator, device=one.device).to(one.dtype) for one in found]
     sent[0] = sent[0] if size != cases.sizes[0] else torch.ones((), device=found[0].device).to(found[0].dtype)
     sent[0] = sent[0].expand(found[0].shape)
@@ -257,7 +260,7 @@ def close(found: torch.Tensor, right: torch.Tensor, what: str) -> None:
     if found.shape != right.shape:
         raise GradeFailed(f"{what} has the shape {tuple(found.shape)} and should have {tuple(right.shape)}")
     right = right.detach()
-    largest = right.abs().max() if right.numel() else 0.0
+    largest = max(1.0, float(right.abs().max()) if right.numel() else 0.0)
     allowed = ROUNDING[found.element_size()] * right.abs() + OF_THE_LARGEST * largest
     wrong = ~((found.detach().double() - right).abs() <= allowed)
     if wrong.any():

@@ -178,6 +178,22 @@ WRONG_ANSWERS = (
     ),
     WrongAnswer(
         LOSS,
+        "powers of the logits themselves",
+        (("torch.exp(x.float() - lse)", "torch.exp(x.float()) / torch.exp(x.float()).sum(-1, keepdim=True)"),),
+        gate="gradient",
+        sentence="the gradient of x",
+        easy="right for logits up to 88",
+    ),
+    WrongAnswer(
+        LOSS,
+        "no result has a gradient",
+        (("ctx.mark_non_differentiable(output[1])", "ctx.mark_non_differentiable(*output)"),),
+        gate="gradient",
+        sentence="no ctx.mark_non_differentiable for it",
+        easy="right where nobody trains",
+    ),
+    WrongAnswer(
+        LOSS,
         "ignored rows have a gradient",
         (("torch.where((target == -100)[:, None], 0.0, dx * dloss[:, None])", "dx * dloss[:, None]"),),
         gate="gradient",

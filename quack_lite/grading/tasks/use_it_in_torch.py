@@ -35,13 +35,14 @@ class Heads(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Logits (m, n)."""
+    """Logits (m, n).  large: one of them is past what exp can take."""
 
     m: int
     n: int
+    large: bool = False
 
     def __str__(self) -> str:
-        return f"logits of {self.m} x {self.n}"
+        return f"logits of {self.m} x {self.n}" + (", one of them 100" if self.large else "")
 
 
 def norm_inputs(size: Heads, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
@@ -74,7 +75,9 @@ def loss_inputs(size: Rows, generator: torch.Generator) -> tuple[torch.Tensor, t
     """Logits bfloat16, labels of which every fourth is to be ignored, and a weight that shows, of each size its own."""
     import torch
 
-    x = torch.randn(size, generator=generator, device=generator.device) * 3
+    x = torch.randn(size.m, size.n, generator=generator, device=generator.device) * 3
+    if size.large:
+        x[0, 0] = 100
     target = torch.randint(size.n, (size.m,), generator=generator, device=generator.device)
     target[3::4] = IGNORED
     return x.to(torch.bfloat16), target, 0.05 / size.m
@@ -225,7 +228,7 @@ NORM = OperatorCases(
     dtypes=norm_dtypes,
 )
 LOSS = OperatorCases(
-    sizes=(Rows(5, 96), Rows(1, 8), Rows(9, 1000)),
+    sizes=(Rows(5, 96, large=True), Rows(1, 8), Rows(9, 1000)),
     inputs=loss_inputs,
     reference=loss_reference,
     dtypes=loss_dtypes,
