@@ -203,7 +203,7 @@ WRONG_ANSWERS = (
     WrongAnswer(
         LOSS,
         "two columns of one tensor",
-        (("return out[:, 0].contiguous(), out[:, 1].contiguous()", "return out.unbind(1)"),),
+        (("return out[:, 0].clone(), out[:, 1].clone()", "return out.unbind(1)"),),
         gate="run",
         sentence="results are contiguous, whatever x is",
         easy="the right values",
@@ -211,7 +211,7 @@ WRONG_ANSWERS = (
     WrongAnswer(
         LOSS,
         "the losses alone",
-        (("return out[:, 0].contiguous(), out[:, 1].contiguous()", "return out[:, 0].contiguous()"),),
+        (("return out[:, 0].clone(), out[:, 1].clone()", "return out[:, 0].clone()"),),
         gate="run",
         sentence="are not what its schema says",
         easy="right where nobody looks at the entropies",

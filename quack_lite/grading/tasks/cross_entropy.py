@@ -80,8 +80,8 @@ def judge_budget(submission: Submission) -> str:
 def judge_affordable(given: Any, machine: Machine, itemsize: int, per_clock: int) -> None:
     """Compares affordable, and names the slip where the factor gives it away."""
     wanted = affordable(machine, itemsize, per_clock)
-    rounded = [wanted // 1, *(round(wanted, digits) for digits in range(3))]
-    if isinstance(given, int | float) and given in rounded:
+    rounded = (wanted // 1, *(round(wanted, digits) for digits in range(3)))
+    if isinstance(given, int | float) and given in rounded and not _close(given, wanted):
         raise GradeFailed(f"affordable gave {given:g}, which is rounded: hand it over as it comes")
     ratio = _number("affordable", given) / wanted
     if _close(ratio, 1):
