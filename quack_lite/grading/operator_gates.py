@@ -220,19 +220,7 @@ def _try_gradient(op: Any, cases: OperatorCases, inputs: tuple, size: Any, gener
     leaves = [as_leaf(given) for given in inputs]
     exact = [given.double().detach().requires_grad_() if is_leaf(given) else given for given in leaves]
     found, wanted = as_tuple(op(*leaves)), cases.reference(*exact)
-    for number, (one, right) in enumerate(zip(found, wanted, strict=True)):
-        close(one, right, f"{size}: result {number}")
-        if not one.is_contiguous():
-            raise GradeFailed(f"{size}: result {number} has the strides {one.stride()}, and its fake says contiguous")
-        if one.requires_grad and number >= cases.differentiable:
-            raise GradeFailed(
-                f"{size}: result {number} pretends to have a gradient: ctx.mark_non_differentiable in setup_context"
-            )
-    if not found[0].requires_grad:
-        raise GradeFailed(
-            f"{size}: result 0 does not know where it came from: torch.library.register_autograd, and no "
-            "ctx.mark_non_differentiable for it"
-        )
+    _try_results(found, wanted, cases.differentiable, size)
     sent = [torch.randn(one.shape, generator=generator, device=one.device).to(one.dtype) for one in found]
     sent[0] = sent[0] if size != cases.sizes[0] else torch.ones((), device=found[0].device).to(found[0].dtype)
     sent[0] = sent[0].expand(found[0].shape)
@@ -248,6 +236,23 @@ def _try_gradient(op: Any, cases: OperatorCases, inputs: tuple, size: Any, gener
             if one is None:
                 raise GradeFailed(f"{size}: no gradient reaches {name}: backward returns one for each input")
             close(one, other, f"{size}: {when}the gradient of {name}")
+
+
+def _try_results(found: tuple, wanted: tuple, differentiable: int, size: Any) -> None:
+    """Their values, and which of them know where they came from."""
+    for number, (one, right) in enumerate(zip(found, wanted, strict=True)):
+        close(one, right, f"{size}: result {number}")
+        if not one.is_contiguous():
+            raise GradeFailed(f"{size}: result {number} has the strides {one.stride()}, and its fake says contiguous")
+        if one.requires_grad and number >= differentiable:
+            raise GradeFailed(
+                f"{size}: result {number} pretends to have a gradient: ctx.mark_non_differentiable in setup_context"
+            )
+    if not found[0].requires_grad:
+        raise GradeFailed(
+            f"{size}: result 0 does not know where it came from: torch.library.register_autograd, and no "
+            "ctx.mark_non_differentiable for it"
+        )
 
 
 def is_leaf(given: Any) -> bool:
