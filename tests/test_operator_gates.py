@@ -115,6 +115,13 @@ def test_a_gradient_kept_outside_of_ctx_is_found(squares):
         operator_gates.judge_gradient(operator, CASES, "cpu")
 
 
+def test_only_a_result_may_be_the_difference_of_larger_terms():
+    found, right = torch.zeros(3), torch.full((3,), 1e-5, dtype=torch.float64)
+    operator_gates.close(found, right, "a result", operator_gates.TERMS)
+    with pytest.raises(GradeFailed, match="3 of 3 elements differ"):
+        operator_gates.close(found, right, "a gradient")
+
+
 def test_a_wrong_gradient_is_found(squares):
     operator = operator_gates.overload(squares(backward=lambda ctx, dy: ctx.saved_tensors[0] * dy))
     with pytest.raises(GradeFailed, match="the gradient of x"):

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 ROUNDING = {2: 2**-8, 4: 2**-18}  # by bytes an element: half an ulp of bfloat16; float32 with its sums
 MISCALLED = ("expected at most", "is missing value for argument", "Expected a value of type")  # torch of a schema
 MISRETURNED = ("not an instance of 'sequence'", "Unable to cast")  # torch of what a function returned
-OF_THE_LARGEST = 2**-16  # of a tensor's largest element, or of 1: what a sum of rounded terms may be off
+OF_THE_LARGEST = 2**-16  # of a tensor's largest element: what a sum of rounded terms may be off
+TERMS = 1.0  # of a result, at least: a small one may be the difference of larger terms
 TOLD = {
     "test_schema": "it does not keep to its schema: it changes or returns an input, or two results share memory",
     "test_autograd_registration": "torch was not told its gradient: torch.library.register_autograd",
@@ -241,7 +242,7 @@ def _try_gradient(op: Any, cases: OperatorCases, inputs: tuple, size: Any, gener
 def _try_results(found: tuple, wanted: tuple, differentiable: int, size: Any) -> None:
     """Their values, and which of them know where they came from."""
     for number, (one, right) in enumerate(zip(found, wanted, strict=True)):
-        close(one, right, f"{size}: result {number}")
+        close(one, right, f"{size}: result {number}", TERMS)
         if not one.is_contiguous():
             raise GradeFailed(f"{size}: result {number} has the strides {one.stride()}, and its fake says contiguous")
         if one.requires_grad and number >= differentiable:
@@ -260,12 +261,12 @@ def is_leaf(given: Any) -> bool:
     return getattr(given, "requires_grad", False)
 
 
-def close(found: torch.Tensor, right: torch.Tensor, what: str) -> None:
-    """GradeFailed where a tensor is further from float64's than rounding allows."""
+def close(found: torch.Tensor, right: torch.Tensor, what: str, terms: float = 0.0) -> None:
+    """GradeFailed where a tensor is further from float64's than rounding allows.  terms: their size, at least."""
     if found.shape != right.shape:
         raise GradeFailed(f"{what} has the shape {tuple(found.shape)} and should have {tuple(right.shape)}")
     right = right.detach()
-    largest = max(1.0, float(right.abs().max()) if right.numel() else 0.0)
+    largest = max(terms, float(right.abs().max()) if right.numel() else 0.0)
     allowed = ROUNDING[found.element_size()] * right.abs() + OF_THE_LARGEST * largest
     wrong = ~((found.detach().double() - right).abs() <= allowed)
     if wrong.any():
